@@ -18,36 +18,36 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 
-# BIN is the folder with the programs ``python`` and ``mpirun`` to use with Open MPI;
-# MPICH_BIN is the folder with those to use with MPICH. Path.resolve() would be wrong
-# for BIN: in a virtual environment, ``python`` is a link to a file outside of it.
+# The folders of the programs ``python`` and ``mpirun``: BIN for Open MPI, MPICH_BIN for
+# MPICH. Path.resolve() would be wrong for BIN: in a virtual environment, ``python`` is
+# a link to a file outside the environment.
 BIN = Path(sys.executable).parent
 MPICH_BIN = ROOT / ".venv-mpich/bin"
 
-# The exit status of a command that ran past its limit; timeout(1) returns the same.
+# The exit status of a command that ran past its limit, as of timeout(1).
 TIMED_OUT = 124
 
 
 def choose_seed() -> int:
     """Return the seed of this test run, the same in all processes of the run.
 
-    The environment variable ``MPIMCAST_TEST_SEED`` holds the seed. If it is not set,
-    set it to the time in seconds since 1970, so that the processes which this one
-    starts have the same seed.
+    The environment variable ``MPIMCAST_TEST_SEED`` holds the seed. If the variable is
+    not set, set it to the seconds since 1970. The processes that this process starts
+    inherit the variable, and so have the same seed.
     """
     return int(os.environ.setdefault("MPIMCAST_TEST_SEED", str(int(time.time()))))
 
 
 def find_tool(name: str) -> str | None:
-    """Search `BIN`, then ``PATH``, for a program; return its path, or None."""
+    """Search `BIN`, then ``PATH``, for a program, and return its path, or None."""
     return shutil.which(name, path=f"{BIN}{os.pathsep}{os.environ['PATH']}")
 
 
 def require_tool(name: str) -> str:
     """Return the path of a program that the calling test requires.
 
-    If the program is missing, skip the test, and name the program as the reason; under
-    ``CI=true``, where no program may be missing, fail the test.
+    If the program is missing, skip the test, and name the program as the reason. Under
+    ``CI=true`` no program may be missing, so fail the test instead.
     """
     path = find_tool(name)
     if path is None:
@@ -65,14 +65,14 @@ def skip_or_fail(reason: str) -> None:
 def run(
     command: Sequence[str | Path], *, limit_s: float, cwd: Path = ROOT, **env: str
 ) -> str:
-    """Run a command and return its output; fail the test if the command fails.
+    """Run a command and return its output. If the command fails, fail the test.
 
     Parameters
     ----------
     command
         The program and its arguments.
     limit_s
-        The number of seconds after which the command is ended and the test fails.
+        The number of seconds after which the command is stopped and the test fails.
     cwd
         The directory in which the command runs.
     **env
@@ -95,8 +95,9 @@ def run_unchecked(
     """Run a command and return its exit status and output.
 
     The command has no input. If it is still running after `limit_s` seconds, it gets
-    SIGTERM, so that a launcher can end its ranks. Once the command has ended, or after
-    ten more seconds, its whole process group is killed. The status is then TIMED_OUT.
+    SIGTERM, so that a launcher can end its ranks. If it is still running ten seconds
+    later, or once it has ended, the rest of its process group is killed. The status of
+    a command that ran past its limit is TIMED_OUT.
     """
     process = subprocess.Popen(
         command,
@@ -128,7 +129,7 @@ def mpirun(
     """Return the first words of a command that runs Python on `nranks` ranks.
 
     The caller appends Python's arguments. If this process runs as root, also set the
-    variables in `os.environ` that allow Open MPI to launch ranks as root.
+    environment variables that allow Open MPI to launch ranks as root.
 
     Parameters
     ----------
@@ -142,8 +143,8 @@ def mpirun(
     if os.geteuid() == 0:
         os.environ["OMPI_ALLOW_RUN_AS_ROOT"] = "1"
         os.environ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
-    # MPICH does not bind ranks to cores unless it is told to. If it were told not to,
-    # its ranks could not spawn processes.
+    # Ranks must not be bound to cores. MPICH binds none by default, and with the option
+    # ``--bind-to none`` its ranks could not spawn processes.
     binding = () if bin_folder == MPICH_BIN else ("--bind-to", "none")
     launcher = [bin_folder / "mpirun", *binding, "-n", str(nranks)]
     return [*launcher, *options, bin_folder / "python"]

@@ -14,7 +14,7 @@ import mpimcast
 
 
 class UserComm(mpimcast.Intracomm):
-    """A user's subclass, which is also the class of communicators derived from it."""
+    """A user's subclass. The communicators that it derives have this class, too."""
 
     def total(self) -> int:
         """Return the number of ranks."""
@@ -67,7 +67,7 @@ def requests(comm: mpimcast.Intracomm) -> None:
     assert_type(mpimcast.Startall(persistent), None)
     MPI.Request.Waitall(persistent)
     for request in persistent:
-        # A persistent request of mpimcast that is inactive equals MPI.REQUEST_NULL.
+        # An inactive persistent request of mpimcast equals MPI.REQUEST_NULL.
         if isinstance(request, mpimcast.Prequest):
             assert request == MPI.REQUEST_NULL
         request.Start()
@@ -76,7 +76,7 @@ def requests(comm: mpimcast.Intracomm) -> None:
 
 
 def derived(comm: UserComm) -> None:
-    """Derive communicators, which have the class of `comm`, and an Intercomm."""
+    """Derive communicators that have the class of `comm`, and an Intercomm."""
     group = comm.Get_group()
     one, request = comm.Idup()
     another, another_request = comm.Idup_with_info(MPI.INFO_NULL)
@@ -109,7 +109,7 @@ def errors(comm: mpimcast.Intracomm) -> None:
     """Assert the types of errors, counters and explanations."""
     try:
         comm.Bcast(np.zeros(4))
-    # The Bcast succeeds: this handler is there for the type checker alone.
+    # The Bcast succeeds. Only the type checker needs this handler.
     except (mpimcast.TimedOut, mpimcast.TransportError, mpimcast.ConfigError) as error:
         assert_type(error.epoch, int | None)
         assert_type(error.ranks, tuple[int, ...])
@@ -123,10 +123,15 @@ def errors(comm: mpimcast.Intracomm) -> None:
 
 
 def public() -> None:
-    """Assert that mpimcast exports the classes of what its functions return."""
-    kinds: tuple[type, ...] = (mpimcast.Explanation, mpimcast.Intercomm)
-    for kind in (*kinds, mpimcast.Prequest, mpimcast.Request):
-        assert kind.__name__ in mpimcast.__all__
+    """Assert that mpimcast exports the classes of the objects that users receive."""
+    classes: tuple[type, ...] = (
+        mpimcast.Explanation,
+        mpimcast.Intercomm,
+        mpimcast.Prequest,
+        mpimcast.Request,
+    )
+    for each in classes:
+        assert each.__name__ in mpimcast.__all__
 
 
 def main() -> None:

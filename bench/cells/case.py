@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A case on which goals (goal.py) are checked: a scenario with blocks of one size."""
+"""A case in which goals (goal.py) are checked: a scenario with blocks of one size."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from bench.cells.ratio import ratio
 from bench.cells.scenario import Scenario
-from bench.cells.summary import OURS, Scenarios, Summaries, Summary
+from bench.cells.summary import Scenarios, Summaries, Summary
 from bench.jobs.contenders import OUR_CONTENDERS, TUNED
 from bench.page.spread import spread
 
 
 class Case(NamedTuple):
-    """One scenario with blocks of one size, and what was measured there and elsewhere.
+    """One scenario with blocks of one size, and the results there and elsewhere.
 
     Attributes
     ----------
@@ -37,10 +37,10 @@ class Case(NamedTuple):
     def speed_over_best(self, *, tuned: bool | None = None) -> float | None:
         """Return mpimcast's speed as a multiple of the best peer's; None if unknown.
 
-        If `tuned` is True, consider only peers that are tuned by hand; if it is False,
-        only the others; if it is None, all peers.
+        If `tuned` is True, only peers that are tuned by hand count. If it is False,
+        only the others count. If it is None, all peers count.
         """
-        # The results of mpimcast stay, since ratio() looks for them here, too.
+        # ratio() takes mpimcast's own results from the same dictionary as the peers'.
         contenders = {
             contender: sizes
             for contender, sizes in self.contenders.items()
@@ -51,40 +51,43 @@ class Case(NamedTuple):
         best = ratio(contenders, self.ours.block_bytes, self.ours.contender)
         return best.spread.median if best else None
 
-    def over_smallest_of_peers(
+    def quantity_over_smallest(
         self, quantity_of: Callable[[Summary], float | None]
     ) -> float | None:
         """Return mpimcast's value of a quantity as a multiple of the peers' smallest.
 
-        `quantity_of` takes a contender's results and returns its value, or None if that
-        is unknown. Peers whose value is unknown do not count. Return None if mpimcast's
-        value is unknown or 0, if no peer's is known, or if the smallest is 0.
+        `quantity_of` takes a contender's results and returns the contender's value, or
+        None if the value is unknown. Peers with an unknown value do not count. Return
+        None if mpimcast's value is unknown or 0, or if the smallest is unknown or 0.
         """
-        quantities = [
-            quantity_of(each)
+        values = [
+            quantity_of(theirs)
             for contender, sizes in self.contenders.items()
-            for each in sizes
+            for theirs in sizes
             if contender not in OUR_CONTENDERS
-            and each.block_bytes == self.ours.block_bytes
+            and theirs.block_bytes == self.ours.block_bytes
         ]
-        smallest = min((each for each in quantities if each is not None), default=None)
+        known = [value for value in values if value is not None]
+        smallest = min(known, default=None)
         ours = quantity_of(self.ours)
         return ours / smallest if ours and smallest else None
 
     def time_over_undisturbed(self) -> float | None:
         """Return mpimcast's time as a multiple of its time on an undisturbed network.
 
-        The undisturbed network is the scenario's network without loss and without a
-        competing TCP stream. Return the median over the rounds in which both times
-        were measured, or None if there is no such round.
+        Both times are of the same variant of mpimcast. The undisturbed network is the
+        scenario's network without loss and without a competing TCP stream. Return the
+        median over the rounds in which both times were measured, or None if there is no
+        such round.
         """
         scenario = self.scenario
         undisturbed = scenario._replace(
             network=replace(scenario.network, loss=0.0, rival=False)
         )
-        for each in self.scenarios.get(undisturbed, {}).get(OURS, ()):
-            both = set(each.rounds) & set(self.ours.rounds)
-            if each.block_bytes == self.ours.block_bytes and both:
-                ratios = [self.ours.rounds[n] / each.rounds[n] for n in both]
+        contenders = self.scenarios.get(undisturbed, {})
+        for baseline in contenders.get(self.ours.contender, ()):
+            both = set(baseline.rounds) & set(self.ours.rounds)
+            if baseline.block_bytes == self.ours.block_bytes and both:
+                ratios = [self.ours.rounds[n] / baseline.rounds[n] for n in both]
                 return spread(ratios).median
         return None

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from bench.cells.cells import CELLS
 from bench.cells.ratio import Ratio, ratio
 from bench.cells.scenario import Scenario
-from bench.cells.summary import OURS, Scenarios, Summary
+from bench.cells.summary import OURS, Scenarios, Summaries, Summary
 from bench.jobs.contenders import OUR_CONTENDERS, TITLES
 from bench.page.units import percent, size
 
@@ -29,24 +29,24 @@ class Comparison(NamedTuple):
         The results of mpimcast, or of a variant of it.
     peer : Summary
         The results of the best of all peers.
-    best : Ratio
+    speed_over_best : Ratio
         mpimcast's speed as a multiple of the best peer's.
-    untuned : Ratio or None
-        mpimcast's speed as a multiple of that of the best peer that is not tuned by
-        hand; None if no such peer was measured alongside mpimcast.
+    speed_over_untuned : Ratio or None
+        mpimcast's speed as a multiple of the best untuned peer's: only peers that are
+        not tuned by hand count. None if none of them was measured alongside mpimcast.
     """
 
     scenario: Scenario
     ours: Summary
     peer: Summary
-    best: Ratio
-    untuned: Ratio | None
+    speed_over_best: Ratio
+    speed_over_untuned: Ratio | None
 
     @property
     def label(self) -> str:
-        """The scenario in words, the same for all block sizes.
+        """The scenario and the variant of mpimcast in words, without the block size.
 
-        The title of the mpimcast variant follows, unless it is the default variant.
+        The variant is left out if it is the default.
         """
         variant = (
             "" if self.ours.contender == OURS else f", {TITLES[self.ours.contender]}"
@@ -69,32 +69,35 @@ class Comparison(NamedTuple):
 def compare(scenarios: Scenarios) -> Iterator[Comparison]:
     """Yield a comparison for each scenario, each variant of mpimcast and each size.
 
-    The sizes of each variant ascend. Where there is no peer to compare with, nothing is
-    yielded.
+    The sizes of each variant ascend. Without a peer there is no comparison.
     """
     for scenario, contenders in scenarios.items():
-        for ours in (
-            each
-            for contender in contenders
-            if contender in OUR_CONTENDERS
-            for each in contenders[contender]
-        ):
-            best = ratio(contenders, ours.block_bytes, ours.contender)
-            if best is None:
+        for ours in _of_variants(contenders):
+            over_best = ratio(contenders, ours.block_bytes, ours.contender)
+            if over_best is None:
                 continue
             peer = next(
-                each
-                for each in contenders[best.peer]
-                if each.block_bytes == ours.block_bytes
+                theirs
+                for theirs in contenders[over_best.peer]
+                if theirs.block_bytes == ours.block_bytes
             )
-            untuned = ratio(contenders, ours.block_bytes, ours.contender, tuned=False)
-            yield Comparison(scenario, ours, peer, best, untuned)
+            over_untuned = ratio(
+                contenders, ours.block_bytes, ours.contender, tuned=False
+            )
+            yield Comparison(scenario, ours, peer, over_best, over_untuned)
+
+
+def _of_variants(contenders: Summaries) -> Iterator[Summary]:
+    """Yield the results of all variants of mpimcast."""
+    for contender, sizes in contenders.items():
+        if contender in OUR_CONTENDERS:
+            yield from sizes
 
 
 def largest(scenarios: Scenarios) -> list[Comparison]:
     """Return, for each label, the comparison with the largest blocks."""
-    # The sizes under a label ascend. The dictionary keeps the last comparison with each
-    # label, which therefore has the largest blocks.
+    # The sizes under a label ascend, and the dictionary keeps only the last comparison
+    # under each label. So that comparison has the largest blocks.
     return list({each.label: each for each in compare(scenarios)}.values())
 
 
@@ -102,7 +105,7 @@ def largest(scenarios: Scenarios) -> list[Comparison]:
 
 
 def conclusion(scenarios: Scenarios) -> list[str]:
-    """Return lines of text: the results in all scenarios, then those in each cell."""
+    """Return lines of text: one on all scenarios together, then one on each cell."""
     compared = largest(scenarios)
     if not compared:
         return ["No peer was measured alongside mpimcast."]
@@ -116,34 +119,38 @@ def conclusion(scenarios: Scenarios) -> list[str]:
 
 
 def _count(compared: Sequence[Comparison]) -> str:
-    """Return a sentence that counts where mpimcast is faster, as fast, and slower."""
-    speeds = [each.best.spread.median for each in compared]
+    """Return a sentence that counts where mpimcast is faster, as fast, and slower.
+
+    The sentence counts comparisons, not scenarios: a scenario has one comparison for
+    each variant of mpimcast.
+    """
+    speeds = [each.speed_over_best.spread.median for each in compared]
     faster = sum(speed > 1 + _MARGIN for speed in speeds)
     slower = sum(speed < 1 - _MARGIN for speed in speeds)
     equal = len(speeds) - faster - slower
     return (
         "With each scenario's largest blocks, mpimcast is faster than the best peer in "
-        f"{faster} of {len(speeds)} scenarios, as fast (within {100 * _MARGIN:.0f} %) "
-        f"in {equal}, and slower in {slower}."
+        f"{faster} of {len(speeds)} comparisons, as fast (within "
+        f"{100 * _MARGIN:.0f} %) in {equal}, and slower in {slower}."
     )
 
 
 def _shares(compared: Sequence[Comparison]) -> str:
-    """Return a sentence on the bytes sent, or "" if no scenario counted them."""
+    """Return a sentence on the bytes sent, or "" if they were not counted anywhere."""
     shares = [each.bytes_share for each in compared if each.bytes_share is not None]
     if not shares:
         return ""
     fewer = sum(share < 1 for share in shares)
     return (
-        f"It sends fewer bytes in {fewer} of the {len(shares)} scenarios in which "
+        f"It sends fewer bytes in {fewer} of the {len(shares)} comparisons in which "
         f"bytes were counted: its busiest host sends {_range(shares, percent)} of what "
         "the peer's busiest host sends."
     )
 
 
 def _cell(compared: Sequence[Comparison]) -> str:
-    """Return a sentence on one cell, given the comparisons in its scenarios."""
-    speeds = [each.best.spread.median for each in compared]
+    """Return a sentence on one cell, whose comparisons are given."""
+    speeds = [each.speed_over_best.spread.median for each in compared]
     parts = [
         f"mpimcast is {_range(speeds, '{:.2f}'.format)} times as fast as the best peer"
     ]
@@ -167,15 +174,15 @@ def _cell(compared: Sequence[Comparison]) -> str:
 
 
 def _range(values: Sequence[float], write: Callable[[float], str]) -> str:
-    """Return "LEAST to GREATEST", or only one of them if both are written alike."""
+    """Return "LEAST to GREATEST", or one value if both are written alike."""
     return " to ".join(dict.fromkeys((write(min(values)), write(max(values)))))
 
 
 def _title(cell: str) -> str:
-    """Return the title of a cell; "Other" if no cell in CELLS has this name."""
+    """Return the title of the cell with this letter, or "Other" if CELLS has none."""
     return CELLS[cell].title if cell in CELLS else "Other"
 
 
 def _share(ours: float | None, peer: float | None) -> float | None:
-    """Return mpimcast's value divided by the peer's; None if either is unknown or 0."""
+    """Return mpimcast's value as a share of the peer's; None if either is None or 0."""
     return ours / peer if ours and peer else None

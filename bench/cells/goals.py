@@ -85,11 +85,11 @@ def _link(case: Case) -> float | None:
 
 
 def _processors(case: Case) -> float | None:
-    return case.over_smallest_of_peers(lambda each: each.processor_s)
+    return case.quantity_over_smallest(lambda each: each.processor_s)
 
 
 def _sent(case: Case) -> float | None:
-    return case.over_smallest_of_peers(lambda each: each.host_blocks)
+    return case.quantity_over_smallest(lambda each: each.host_blocks)
 
 
 def _repaired(case: Case) -> float | None:

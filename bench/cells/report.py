@@ -14,6 +14,7 @@ from bench.cells import comparison, goals, summary
 from bench.cells.cells import CELLS
 from bench.cells.goal import Reached
 from bench.cells.pictures import draw
+from bench.cells.ratio import Ratio
 from bench.cells.scenario import Scenario
 from bench.cells.summary import Scenarios, Summary
 from bench.jobs.contenders import OUR_CONTENDERS, TITLES
@@ -75,7 +76,7 @@ def largest_table(scenarios: Scenarios) -> Iterator[str]:
     for each in comparison.largest(scenarios):
         words = (
             *(each.label, size(each.ours.block_bytes), _ours(each.ours)),
-            *(TITLES.get(each.best.peer, each.best.peer), _times(each.best.spread)),
+            *(_peer(each.speed_over_best), _times(each.speed_over_best.spread)),
             *(percent(each.bytes_share), percent(each.processor_share)),
         )
         yield f"| {' | '.join(words)} |"
@@ -117,15 +118,16 @@ def _overview(scenarios: Scenarios) -> str:
     """Return the table of the best peers in every scenario and size."""
     rows, cell = [], ""
     for each in comparison.compare(scenarios):
-        scenario, ours, untuned = each.scenario, each.ours, each.untuned
+        scenario, ours = each.scenario, each.ours
+        best, untuned = each.speed_over_best, each.speed_over_untuned
         if scenario.cell != cell:
             cell = scenario.cell
             title = CELLS[cell].title if cell in CELLS else ""
             rows.append(group(f"{cell}. {title}", 6))
         words = [
             *(f"{each.label}, {size(ours.block_bytes)}", _ours(ours)),
-            *(TITLES.get(each.best.peer, each.best.peer), _coloured(each.best.spread)),
-            TITLES.get(untuned.peer, untuned.peer) if untuned else "",
+            *(_peer(best), _coloured(best.spread)),
+            _peer(untuned) if untuned else "",
             _coloured(untuned.spread) if untuned else "",
         ]
         rows.append(row(words))
@@ -274,6 +276,10 @@ def _ours(ours: Summary) -> str:
 
 def _blocks(blocks: float | None) -> str:
     return "" if blocks is None else f"{blocks:.2f}"
+
+
+def _peer(over_peer: Ratio) -> str:
+    return TITLES.get(over_peer.peer, over_peer.peer)
 
 
 def _times(spread: Spread) -> str:

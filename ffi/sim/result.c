@@ -8,9 +8,9 @@
 #include "sim/laws.h"
 
 _Static_assert(MMC_TRAFFIC_COUNT == 3,
-	       "struct mmc_sim_traffic has three elements, one per kind");
+	       "each array of struct mmc_sim_traffic has three elements");
 
-/* Returns `count` as struct mmc_sim_traffic, the type in the simulator's public API. */
+/* Converts `count` to struct mmc_sim_traffic, the type in the simulator's public API. */
 static struct mmc_sim_traffic traffic_of(const struct mmc_traffic_count *count)
 {
 	struct mmc_sim_traffic traffic;
@@ -21,8 +21,8 @@ static struct mmc_sim_traffic traffic_of(const struct mmc_traffic_count *count)
 }
 
 /*
- * Writes to `rank` what the run has measured about the rank of `host`. It must be
- * called only once for each host, since it adds the host's counters to `host->outcome`.
+ * Writes to `rank` what the run has measured of the rank of `host`. Must be called only
+ * once for each host, since each call adds the host's counters to `host->outcome`.
  */
 static void fill_rank(struct mmc_sim_rank *rank, struct mmc_host *host)
 {
@@ -61,8 +61,8 @@ static void fill_link(struct mmc_sim_link *to, const struct mmc_link *from)
 }
 
 /*
- * Returns the time from when some rank started the first operation of the run until
- * some rank ended the last one, or 0 if none was started.
+ * Returns the time from the first start of an operation on any rank to the last end of
+ * an operation on any rank, or 0 if no operation was started.
  */
 static uint64_t duration_ns(const struct mmc_run_state *run)
 {
@@ -91,9 +91,9 @@ int mmc_result_fill(struct mmc_sim_result *result, struct mmc_run_state *run)
 		.ranks = calloc(run->nhosts, sizeof(*filled.ranks)),
 		.links = calloc(network->nlinks, sizeof(*filled.links)),
 		/*
-		 * In a large run, each datagram carries a stamp of a few bytes instead
-		 * of the payload of a chunk. Each byte of the stamp is counted as
-		 * `scale` bytes of payload (sim/stage.c).
+		 * In a large run, each datagram carries a stamp of a few bytes in place
+		 * of a chunk's payload. Each byte of the stamp counts as `scale` bytes
+		 * of payload (sim/stage.c).
 		 */
 		.stamped = run->stage.scale > 1,
 		.time_ns = duration_ns(run),

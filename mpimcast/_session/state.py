@@ -51,11 +51,11 @@ class CommunicatorState:
     thresholds : Thresholds
         The sizes below which the MPI library carries operations.
     express : mapping
-        Maps a kind of collective to a function that takes the shortest way to C. It
-        returns whether mpimcast carried the call; None if it must go the ordinary way.
+        Maps a kind of collective to a function, its shortest way to C. The function
+        returns whether mpimcast carried the call, or None if another way must be taken.
     threaded : bool
-        Whether mpimcast may carry operations that return a request, which requires
-        that every rank has THREAD_MULTIPLE. False until all ranks have agreed on it.
+        Whether mpimcast may carry operations that return a request. This requires that
+        all ranks have THREAD_MULTIPLE. False until the ranks have agreed on that.
     """
 
     def __init__(self, comm: MPI.Intracomm, inherited: InheritedSettings) -> None:
@@ -79,14 +79,14 @@ class CommunicatorState:
         self._maxima = array("i", [0, 0])
         self._last_counters: Mapping[str, int] | None = None
         self._opening = dict.fromkeys(("open_ns", "open_messages", "open_bytes"), 0)
-        self._announced = False
+        self._joins_at_end = False
         self._pid = os.getpid()
         world_rank = MPI.COMM_WORLD.Get_rank()
         log.setup(self.config.log, world_rank)
         if world_rank == 0:
             warn_of_ignored_variables()
         if self._size == 1:
-            self._settle("there is only one rank")
+            self._set_bypass("there is only one rank")
         elif inherited.thread_level is not None:
             self._on_agreed(inherited.thread_level)
 
@@ -107,15 +107,16 @@ class CommunicatorState:
         self._inherited = self._inherited.updated(settings)
         self.thresholds.config = self.config
 
-    def announce(self) -> None:
-        """Record that every rank has this state until it ends, as `join` requires.
+    def join_at_end(self) -> None:
+        """Let `join` enter this communicator at the end if no operation has until then.
 
-        Do nothing in a job of several programs, since some may not use mpimcast.
+        Every rank must call this. In a job of several programs, some may not use
+        mpimcast, so this does nothing there.
         """
         several = os.environ.get("OMPI_NUM_APP_CTX", "1") != "1"
         several |= bool(MPI.COMM_WORLD.Get_attr(MPI.APPNUM))
         if not several and self._size > 1:
-            self._announced = True
+            self._joins_at_end = True
             lifetime.add(self)
 
     def inherited(self) -> InheritedSettings:
@@ -130,8 +131,8 @@ class CommunicatorState:
             return Explanation("none", str(self._failure))
         if self.bypass:
             return Explanation("mpi", self._reason)
-        if self.config.reason_to_leave_all:
-            return Explanation("mpi", self.config.reason_to_leave_all)
+        if self.config.reason_for_mpi:
+            return Explanation("mpi", self.config.reason_for_mpi)
         limit = self.thresholds.least_bytes
         if nbytes < limit:
             return Explanation(
@@ -146,11 +147,11 @@ class CommunicatorState:
         return self._carrier.explain(nbytes)
 
     def way(self, nbytes: int, name: str, *, waits: bool = True) -> tuple[str, str]:
-        """Return what carried an operation, and the reason if the MPI library did.
+        """Return what carried an operation, and why if the MPI library did.
 
         Unlike `explain`, this describes a past call of the collective `name`. The
-        reasons leave out the size, so that operations can be counted by reason. `waits`
-        is False if the call returned a request.
+        reason does not mention the size, so that operations can be counted by reason.
+        `waits` is False if the call returned a request.
         """
         if self.bypass:
             return "mpi", self._reason
@@ -165,11 +166,11 @@ class CommunicatorState:
     def carrier(self, nbytes: int) -> Carrier | None:
         """Return what carries blocks of `nbytes`; None if the MPI library does.
 
-        All ranks must call this. Agree on settings if that has not been done, and open
-        the transport for the first blocks that are large enough. All ranks decide
-        alike, by `nbytes` and by what they have agreed on.
+        All ranks must call this. The ranks agree on the settings if they have not yet,
+        and open the transport for the first blocks that are large enough. All ranks
+        decide alike, by `nbytes` and by what they have agreed on.
         """
-        self._check()
+        self._raise_if_failed()
         try:
             if self._inherited.thread_level is None:
                 with self._counted() as private:
@@ -192,15 +193,15 @@ class CommunicatorState:
     def carrier_if_open(self, nbytes: int) -> Carrier | None:
         """Return what carries a non-blocking operation; None if the MPI library does.
 
-        This waits for no rank, and so does not open the transport. All ranks decide
+        This waits for no rank, so it does not open the transport. All ranks decide
         alike, since all have called the same collectives in the same order.
         """
-        self._check()
+        self._raise_if_failed()
         suits = self.threaded and nbytes >= self.thresholds.least_bytes
         return self._carrier if suits else None
 
-    def _check(self) -> None:
-        """If opening the communicator has failed, raise the same error again."""
+    def _raise_if_failed(self) -> None:
+        """If opening this communicator has failed, raise the same error again."""
         if self._failure is not None:
             error_codes.call_errhandler(self._comm, self._failure)
             raise self._failure.again()
@@ -208,20 +209,20 @@ class CommunicatorState:
     def _fail(self, error: Error) -> None:
         """Let later operations raise `error`, except small blocking operations."""
         self._failure = error
-        self.thresholds.check_all_requests()
+        self.thresholds.clear_request_limits()
 
     def _on_agreed(self, level: int) -> None:
-        """Apply the settings and the least thread level, on which all ranks agree."""
+        """Apply the settings and the least thread level; all ranks agree on both."""
         self.threaded = level >= MPI.THREAD_MULTIPLE
-        self.thresholds.agree(shared=True)
-        if self.config.reason_to_leave_all:
-            self._settle(self.config.reason_to_leave_all)
+        self.thresholds.set_sizes(shared=True)
+        if self.config.reason_for_mpi:
+            self._set_bypass(self.config.reason_for_mpi)
 
-    def _settle(self, reason: str) -> None:
+    def _set_bypass(self, reason: str) -> None:
         """Leave every operation to the MPI library from now on."""
         self._reason = reason
         self.bypass = True
-        self.thresholds.leave_all()
+        self.thresholds.leave_all_to_mpi()
 
     def _open(self, nbytes: int) -> None:
         """Open the transport, unless blocks of `nbytes` prove too small for it."""
@@ -231,17 +232,17 @@ class CommunicatorState:
                 introduced(private, self.config) as introduction,
             ):
                 if not introduction.same_host:
-                    self.thresholds.agree(shared=False)
+                    self.thresholds.set_sizes(shared=False)
                     if nbytes < self.thresholds.least_bytes:
                         return
                 opened = bootstrap.open_stream(introduction)
         except bootstrap.LeftToMpi as why:
-            self._settle(str(why))
+            self._set_bypass(str(why))
             return
         except TransportError as error:
             if "mpi" not in self.config.transports:
                 raise
-            self._settle(f"multicast cannot be opened: {error}")
+            self._set_bypass(f"multicast cannot be opened: {error}")
             if self._rank == 0:
                 logger.warning("the MPI library carries all data: %s", self._reason)
             return
@@ -251,9 +252,9 @@ class CommunicatorState:
         self._streams = Streams(self._comm, private, opened, self.config)
         self._carrier = Carrier(self._streams, private, self.config)
         self.express = self._carrier.express
-        self.thresholds.agree(shared=opened.team.transport == "shm")
+        self.thresholds.set_sizes(shared=opened.team.transport == "shm")
         if self.threaded:
-            self.thresholds.take_requests()
+            self.thresholds.apply_to_requests()
         if self._rank == 0:
             logger.info("opened %s for %d ranks", opened.team.path, self._size)
 
@@ -273,12 +274,12 @@ class CommunicatorState:
             lifetime.watch()
             self._entry = Entry(self._comm)
             self._private = self._entry.wait(self.config)
-            if not self._announced:
+            if not self._joins_at_end:
                 lifetime.add(self)
         return self._private
 
     def stats(self) -> dict[str, int]:
-        """Return all counters: zeros before opening, the last values after closing."""
+        """Return all counters: 0 before the opening, the last values after the end."""
         from mpimcast._native import core
 
         if self._carrier is not None:
@@ -293,19 +294,18 @@ class CommunicatorState:
     def join(self) -> None:
         """Enter the communicator if it is unused when MPI or the program ends.
 
-        If this rank never entered, ranks that open it would not learn that this rank
-        has ended. Do nothing unless `announce` has recorded the communicator.
+        Otherwise ranks that open the communicator would not learn that this rank has
+        ended. Do nothing unless `join_at_end` was called.
         """
         unused = self._entry is None and not self.bypass
-        if self._announced and unused and not self._forked():
+        if self._joins_at_end and unused and not self._forked():
             self._entry = Entry(self._comm)
             self._private = self._entry.join()
 
     def depart(self, *, ends: bool) -> None:
-        """Tell ranks that await this one that it starts no more operations.
+        """Tell the ranks that await this rank that it starts no more operations.
 
-        This covers persistent requests only if the program `ends`: otherwise this rank
-        may still start them.
+        Unless the program `ends`, this rank may still start persistent requests.
         """
         if self._forked():
             return
@@ -315,10 +315,10 @@ class CommunicatorState:
             self._streams.depart(ends=ends)
 
     def leave(self) -> MPI.Request | None:
-        """Begin to wait until no rank needs an answer from this one any more.
+        """Begin to wait until no rank needs an answer from this rank any more.
 
-        A rank that knows of a failure need not wait, but must begin to, since the other
-        ranks do wait. Return None if there is nothing to wait for, or no way to.
+        After a failure this rank need not wait to the end. It must still begin, since
+        the others wait for it. Return None if waiting is needless or impossible.
         """
         if self._private is None or self._forked():
             return None
@@ -332,7 +332,7 @@ class CommunicatorState:
 
     def end(self, request: MPI.Request | None, *, clean: bool = False) -> None:
         """Wait for the request that `leave` returned, then close what is open."""
-        self._settle(self._reason)
+        self._set_bypass(self._reason)
         self.express = {}
         if self._forked():
             return
@@ -345,7 +345,7 @@ class CommunicatorState:
                 self._streams = self._carrier = None
 
     def close(self) -> None:
-        """Close the state when all ranks free the communicator.
+        """Close the state; all ranks call this as they free the communicator.
 
         Operations under way finish first. If any rank has persistent requests left,
         the state stays open on all ranks until MPI or the program ends.
@@ -353,11 +353,11 @@ class CommunicatorState:
         self.depart(ends=False)
         request = self.leave()
         self._await(request)
-        # A request that has completed is MPI.REQUEST_NULL, and so false. If some rank
-        # uses more than one stream, the others belong to its persistent requests.
+        # A request that has completed is MPI.REQUEST_NULL, which is false. If a rank
+        # uses more than one stream, it has persistent requests.
         released = request is not None and not request
         if released and self._streams is not None and self._maxima[0] > 1:
-            self._streams.comm = self._need_private()
+            self._streams.comm = self._need_private()  # the user frees the other one
             lifetime.add(self)
             return
         self.end(request, clean=released and not self._maxima[1])

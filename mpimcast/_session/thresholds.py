@@ -28,13 +28,14 @@ class Thresholds:
     config : Config
         The settings.
     shared : bool
-        Whether the sizes are those for shared memory, as they are until all ranks know
-        better.
+        Whether the sizes are those for shared memory. They are until all ranks know
+        that the data takes the network.
     agreed_bytes : int
-        `least_bytes`, once all ranks have agreed on it; 0 before.
+        `least_bytes`, once all ranks have agreed on the settings; 0 before.
     limits, request_limits : Limits
-        The same for a quick check of blocking operations, and of those that return a
-        request, which are all the MPI library's until a transport is open.
+        The same sizes in a form that is quick to check: for blocking operations, and
+        for operations that return a request. The MPI library carries all of the latter
+        until a transport is open.
     """
 
     def __init__(self, config: Config, nranks: int) -> None:
@@ -52,21 +53,24 @@ class Thresholds:
         """The size of a block below which the MPI library carries it, as known now."""
         return self.config.least_bytes(shared=self.shared and self.config.may_share)
 
-    def agree(self, *, shared: bool) -> None:
-        """Set the sizes for shared memory or for a network, on all ranks alike."""
+    def set_sizes(self, *, shared: bool) -> None:
+        """Set the sizes to those for shared memory or for a network.
+
+        All ranks must pass the same argument, once they have agreed on the settings.
+        """
         self.shared = shared
         self.agreed_bytes = self.least_bytes
         self.limits.set(self.agreed_bytes * self._nranks, self.agreed_bytes)
 
-    def take_requests(self) -> None:
-        """Let operations that return a request have the same sizes."""
+    def apply_to_requests(self) -> None:
+        """Apply the same sizes to operations that return a request."""
         self.request_limits.set(self.agreed_bytes * self._nranks, self.agreed_bytes)
 
-    def leave_all(self) -> None:
+    def leave_all_to_mpi(self) -> None:
         """Leave operations of every size to the MPI library."""
         self.limits.set(sys.maxsize, sys.maxsize)
         self.request_limits.set(sys.maxsize, sys.maxsize)
 
-    def check_all_requests(self) -> None:
-        """Leave no operation that returns a request to the MPI library unseen."""
+    def clear_request_limits(self) -> None:
+        """Let no operation that returns a request go to the MPI library unchecked."""
         self.request_limits.set(0, 0)

@@ -312,8 +312,8 @@ class Config:
         return "shm" in self.transports and self.node_bytes > 0
 
     @property
-    def reason_to_leave_all(self) -> str:
-        """Why all operations are left to the MPI library; empty if they are not."""
+    def reason_for_mpi(self) -> str:
+        """Why the MPI library carries all operations; empty if it does not."""
         if self.transport == "mpi":
             return "TRANSPORT=mpi"
         if self.choice == "never" and "mpi" in self.transports:

@@ -11,7 +11,7 @@
 #define NRANKS 5
 #define NEVENTS_MAX 300
 
-enum event_kind { HEARD, RENEWED, NOTED, NOTED_AWAITED };
+enum event_kind { HEARD, ADVANCED, NOTED, NOTED_AWAITED };
 
 struct event {
 	enum event_kind kind;
@@ -51,7 +51,7 @@ static void look(struct model *model, uint64_t elapsed_ns)
 {
 	model->now_ns += elapsed_ns;
 	model->observed_ns += mmc_min_u64(elapsed_ns, MMC_OBSERVED_NS_MAX);
-	mmc_liveness_advance(&model->liveness, model->now_ns);
+	mmc_liveness_observe(&model->liveness, model->now_ns);
 }
 
 /*
@@ -62,7 +62,7 @@ static void note(struct model *model, uint32_t rank, uint64_t at_ns,
 {
 	uint64_t age_ns = at_ns > model->now_ns ? 0 : model->now_ns - at_ns;
 
-	mmc_liveness_note(&model->liveness, rank, at_ns, awaited);
+	mmc_liveness_note_late(&model->liveness, rank, at_ns, awaited);
 	record(model, awaited ? NOTED_AWAITED : NOTED, age_ns);
 	if (model->late_rank != MMC_PEER_NONE && at_ns <= model->late_ns)
 		return;
@@ -72,7 +72,7 @@ static void note(struct model *model, uint32_t rank, uint64_t at_ns,
 
 static void clear(struct model *model, uint32_t rank)
 {
-	mmc_liveness_clear(&model->liveness, rank);
+	mmc_liveness_hear_rank(&model->liveness, rank);
 	if (model->late_rank == rank)
 		model->late_rank = MMC_PEER_NONE;
 }
@@ -97,14 +97,14 @@ static uint64_t since(const struct model *model, unsigned kinds)
 static void check_waits(const struct model *model)
 {
 	const struct mmc_liveness *liveness = &model->liveness;
-	const unsigned heard = 1 << HEARD | 1 << RENEWED;
+	const unsigned heard = 1 << HEARD | 1 << ADVANCED;
 	const unsigned noted = 1 << NOTED | 1 << NOTED_AWAITED;
 
 	CHECK_EQ(liveness->unheard_ns, since(model, heard));
 	CHECK_EQ(liveness->unproven_ns,
 		 since(model, heard | 1 << NOTED_AWAITED));
-	CHECK_EQ(liveness->unexplained_ns, since(model, 1 << RENEWED | noted));
-	CHECK_EQ(liveness->stalled_ns, since(model, 1 << RENEWED));
+	CHECK_EQ(liveness->unexplained_ns, since(model, 1 << ADVANCED | noted));
+	CHECK_EQ(liveness->stalled_ns, since(model, 1 << ADVANCED));
 	CHECK_EQ(liveness->since_start_ns, model->observed_ns);
 }
 
@@ -136,12 +136,12 @@ static void any_history(void)
 			look(&model, mmc_prng_below(&prng, 200 * MMC_MS_NS));
 			switch (mmc_prng_below(&prng, 5)) {
 			case 0:
-				mmc_liveness_hear(&model.liveness);
+				mmc_liveness_hear_awaited(&model.liveness);
 				record(&model, HEARD, 0);
 				break;
 			case 1:
-				mmc_liveness_renew(&model.liveness);
-				record(&model, RENEWED, 0);
+				mmc_liveness_reset(&model.liveness);
+				record(&model, ADVANCED, 0);
 				break;
 			case 2:
 				clear(&model, rank);
@@ -176,12 +176,12 @@ static void the_owner_is_seen(void)
 	mmc_liveness_init(&liveness, 0);
 	CHECK_EQ(liveness.owner, MMC_PEER_NONE);
 	liveness.owner = 3;
-	mmc_liveness_advance(&liveness, MMC_MS_NS);
-	mmc_liveness_clear(&liveness, 2);
-	mmc_liveness_hear(&liveness);
-	mmc_liveness_renew(&liveness);
+	mmc_liveness_observe(&liveness, MMC_MS_NS);
+	mmc_liveness_hear_rank(&liveness, 2);
+	mmc_liveness_hear_awaited(&liveness);
+	mmc_liveness_reset(&liveness);
 	CHECK_EQ(liveness.owner_unheard_ns, MMC_MS_NS);
-	mmc_liveness_clear(&liveness, 3);
+	mmc_liveness_hear_rank(&liveness, 3);
 	CHECK_EQ(liveness.owner_unheard_ns, 0);
 }
 
@@ -193,16 +193,16 @@ static void a_circle_of_hearsay_wears_out(void)
 
 	for (unsigned r = 0; r < 2; r++)
 		mmc_liveness_init(&ranks[r], now_ns);
-	mmc_liveness_note(&ranks[0], 4, now_ns, true);
+	mmc_liveness_note_late(&ranks[0], 4, now_ns, true);
 	for (unsigned i = 0; i < 100; i++) {
 		const struct mmc_liveness *from = &ranks[i % 2];
 
 		now_ns += MMC_MS_NS;
 		for (unsigned r = 0; r < 2; r++)
-			mmc_liveness_advance(&ranks[r], now_ns);
+			mmc_liveness_observe(&ranks[r], now_ns);
 		if (mmc_liveness_late(from, MMC_S_NS) == 4)
-			mmc_liveness_note(&ranks[1 - i % 2], 4, from->late_ns,
-					  true);
+			mmc_liveness_note_late(&ranks[1 - i % 2], 4,
+					       from->late_ns, true);
 	}
 	CHECK_EQ(ranks[0].unproven_ns, 100 * MMC_MS_NS);
 	CHECK_EQ(ranks[1].unproven_ns, 100 * MMC_MS_NS);

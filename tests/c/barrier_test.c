@@ -161,7 +161,7 @@ static unsigned ask_again(struct net *net)
 			continue;
 		nwaiting++;
 		awaited = mmc_barrier_awaited(barrier);
-		if (mmc_barrier_awaited_joined(barrier))
+		if (mmc_barrier_awaited_has_joined(barrier))
 			CHECK(net->ranks[awaited].barrier.is_in);
 		post(net, r, awaited, true);
 	}

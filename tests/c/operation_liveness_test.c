@@ -247,23 +247,23 @@ static void nonsense(void)
 	mmc_liveness_init(&liveness, 0);
 	for (uint64_t now_ns = 0; now_ns <= MMC_S_NS;
 	     now_ns += MMC_OBSERVED_NS_MAX)
-		mmc_liveness_advance(&liveness, now_ns);
+		mmc_liveness_observe(&liveness, now_ns);
 	CHECK_EQ(mmc_liveness_late(&liveness, TIMEOUT_NS), MMC_PEER_NONE);
-	mmc_liveness_note(&liveness, 7, MMC_S_NS / 2, false);
+	mmc_liveness_note_late(&liveness, 7, MMC_S_NS / 2, false);
 	CHECK_EQ(liveness.unexplained_ns, MMC_S_NS / 2);
 	CHECK_EQ(liveness.stalled_ns, MMC_S_NS);
 	CHECK_EQ(liveness.unproven_ns, MMC_S_NS);
-	mmc_liveness_note(&liveness, 8, MMC_S_NS / 4, true);
+	mmc_liveness_note_late(&liveness, 8, MMC_S_NS / 4, true);
 	CHECK_EQ(liveness.late_rank, 7);
 	CHECK_EQ(liveness.unexplained_ns, MMC_S_NS / 2);
 	CHECK_EQ(liveness.unproven_ns, 3 * (MMC_S_NS / 4));
-	mmc_liveness_note(&liveness, 8, 2 * MMC_S_NS, true);
+	mmc_liveness_note_late(&liveness, 8, 2 * MMC_S_NS, true);
 	CHECK_EQ(liveness.late_rank, 8);
 	CHECK_EQ(liveness.late_ns, MMC_S_NS);
 	CHECK_EQ(liveness.unproven_ns, 0);
-	mmc_liveness_clear(&liveness, 7);
+	mmc_liveness_hear_rank(&liveness, 7);
 	CHECK_EQ(mmc_liveness_late(&liveness, 1), 8);
-	mmc_liveness_clear(&liveness, 8);
+	mmc_liveness_hear_rank(&liveness, 8);
 	CHECK_EQ(mmc_liveness_late(&liveness, TIMEOUT_NS), MMC_PEER_NONE);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine predicts which chunks arrive next, and where in the user's memory their
- * payloads belong. A *place* is the address where the payload of a chunk belongs.
+ * The engine predicts which chunks arrive next, and their places. The *place* of a chunk
+ * is the address in the user's memory where the chunk's payload belongs.
  */
 #include "engine/predictor.h"
 
@@ -14,6 +14,8 @@
 #define BLOCK_BYTES ((BLOCK_CHUNKS - 1) * CHUNK_BYTES + TAIL_BYTES)
 #define NCHUNKS (NRANKS * BLOCK_CHUNKS)
 #define THIS_RANK 1
+#define CHANNEL (UINT64_C(77) << 16)
+#define EPOCH 5
 
 /* All that a predictor needs: a request, and parts of its operation. */
 struct stage {
@@ -26,7 +28,7 @@ struct stage {
 	uint8_t base[NRANKS * BLOCK_BYTES]; /* the blocks of all ranks */
 };
 
-/* Initializes everything but the operation's layout, which must be set already. */
+/* Initializes the rest of a stage whose operation already has its layout. */
 static void fill_stage(struct stage *stage, uint32_t nchains)
 {
 	struct mmc_op *op = &stage->op;
@@ -36,8 +38,8 @@ static void fill_stage(struct stage *stage, uint32_t nchains)
 	mmc_bitmap_init(&op->claimed, stage->words, NCHUNKS);
 	op->repair.loss.chains = stage->chains;
 	op->config.rank = THIS_RANK;
-	op->config.channel = UINT64_C(77) << 16;
-	op->config.epoch = 5;
+	op->config.channel = CHANNEL;
+	op->config.epoch = EPOCH;
 	stage->request.op = op;
 	stage->request.base = stage->base;
 	stage->predictor = mmc_request_predictor(&stage->request);
@@ -53,7 +55,7 @@ static void open_stage(struct stage *stage, uint32_t nchains)
 	fill_stage(stage, nchains);
 }
 
-/* Predicts one more arrival. Returns its chunk, or NCHUNKS if it has no place. */
+/* Predicts the next arrival. Returns its chunk, or NCHUNKS if the chunk has no place. */
 static uint32_t next(struct stage *stage)
 {
 	struct mmc_prediction prediction;
@@ -63,7 +65,7 @@ static uint32_t next(struct stage *stage)
 	return prediction.place != NULL ? prediction.index : NCHUNKS;
 }
 
-/* Moves the cursor to the arrival that follows `count` others. */
+/* Moves the cursor past the next `count` arrivals. */
 static void seek(struct stage *stage, uint32_t count)
 {
 	stage->predictor.seek(stage->predictor.context, &stage->cursor, count);
@@ -74,12 +76,12 @@ static void the_header_names_the_operation(void)
 	struct stage stage;
 
 	open_stage(&stage, 2);
-	CHECK_EQ(stage.predictor.header.channel, UINT64_C(77) << 16);
-	CHECK_EQ(stage.predictor.header.epoch, 5);
+	CHECK_EQ(stage.predictor.header.channel, CHANNEL);
+	CHECK_EQ(stage.predictor.header.epoch, EPOCH);
 	CHECK_EQ(stage.predictor.nsubgroups, 2);
 }
 
-/* seek() skips the chunks that were seen already, and then `count` more. */
+/* seek() skips the chunks seen so far and `count` more. */
 static void chunks_follow_those_seen_and_those_skipped(void)
 {
 	struct stage stage;
@@ -92,8 +94,8 @@ static void chunks_follow_those_seen_and_those_skipped(void)
 }
 
 /*
- * A claimed chunk, whose payload this rank has already accepted, is predicted without a
- * place. The chunks before and after it have places.
+ * This rank has already accepted the payload of a claimed chunk, so the chunk is
+ * predicted without a place. The chunks before and after it have places.
  */
 static void a_claimed_chunk_gets_no_place(void)
 {
@@ -108,8 +110,8 @@ static void a_claimed_chunk_gets_no_place(void)
 }
 
 /*
- * If the network returns this rank's multicast to it, this rank's own chunks are
- * predicted, but without a place. Otherwise the prediction skips them.
+ * If the network returns a rank's multicast to the rank itself, this rank's own chunks
+ * are predicted, but without a place. Otherwise the prediction skips them.
  */
 static void own_chunks_loop_back_or_are_skipped(void)
 {
@@ -143,7 +145,7 @@ static void no_place_follows_the_last_chunk(void)
 	CHECK_EQ(next(&stage), NCHUNKS);
 }
 
-/* A call that predicts many arrivals gives the same result as a call for each. */
+/* One call for many arrivals predicts the same as one call for each arrival. */
 static void a_batch_is_predicted_as_single_chunks_are(void)
 {
 	for (uint32_t nchains = 1; nchains <= NRANKS; nchains++) {
@@ -163,8 +165,8 @@ static void a_batch_is_predicted_as_single_chunks_are(void)
 }
 
 /*
- * Each chunk of the other ranks is predicted once, and locate() returns its subgroup
- * and position when it is given the predicted place.
+ * Each chunk of the other ranks is predicted once. For the predicted place of a chunk,
+ * locate() returns the chunk's subgroup and position.
  */
 static void locate_finds_each_predicted_chunk(void)
 {
@@ -212,36 +214,38 @@ static void locate_finds_each_predicted_chunk(void)
 /* locate() finds no chunk at addresses outside the blocks. */
 static void locate_finds_nothing_elsewhere(void)
 {
+	const uint8_t elsewhere = 0;
 	uint32_t subgroup, position;
 	struct stage stage;
 
 	open_stage(&stage, 1);
-	CHECK(!stage.predictor.locate(&stage.request,
+	CHECK(!stage.predictor.locate(stage.predictor.context,
 				      stage.base + sizeof(stage.base),
 				      &subgroup, &position));
-	CHECK(!stage.predictor.locate(&stage.request,
-				      (const uint8_t *)&stage.request.base,
+	CHECK(!stage.predictor.locate(stage.predictor.context, &elsewhere,
 				      &subgroup, &position));
 }
 
 /* A Bcast, whose only block is the root's, is predictable. */
 static void the_chunks_of_a_bcast_are_predicted(void)
 {
+	const uint32_t root = 2;
+	const uint32_t chunk = 7;
 	uint32_t subgroup, position;
 	struct stage stage;
 
 	memset(&stage, 0, sizeof(stage));
-	CHECK_EQ(mmc_layout_init_sole(&stage.op.layout, NRANKS, 2, BLOCK_BYTES,
-				      CHUNK_BYTES),
+	CHECK_EQ(mmc_layout_init_sole(&stage.op.layout, NRANKS, root,
+				      BLOCK_BYTES, CHUNK_BYTES),
 		 0);
 	fill_stage(&stage, 1);
 	CHECK(mmc_request_is_predictable(&stage.request));
-	seek(&stage, 7);
-	CHECK_EQ(next(&stage), 7);
-	CHECK(stage.predictor.locate(&stage.request,
-				     stage.base + 7 * CHUNK_BYTES, &subgroup,
-				     &position));
-	CHECK_EQ(position, 7);
+	seek(&stage, chunk);
+	CHECK_EQ(next(&stage), chunk);
+	CHECK(stage.predictor.locate(stage.predictor.context,
+				     stage.base + chunk * CHUNK_BYTES,
+				     &subgroup, &position));
+	CHECK_EQ(position, chunk);
 }
 
 static void uneven_blocks_are_not_predictable(void)
@@ -261,8 +265,8 @@ static void uneven_blocks_are_not_predictable(void)
 }
 
 /*
- * Equal blocks are not predictable if there are gaps between them. A request keeps
- * offsets in `offsets_bytes` only if there are such gaps; without gaps it is NULL.
+ * Equal blocks are not predictable if there are gaps between them. Only a request whose
+ * blocks have gaps keeps their offsets in `offsets_bytes`; otherwise the field is NULL.
  */
 static void blocks_with_gaps_are_not_predictable(void)
 {

@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A repairer sends the right chunks to the right ranks, and at the right time. In each
- * test, ask() lets a rank send a NAK, and serve() sends the repairs that are due and
- * returns how many chunks they have (repairer_model.h).
+ * A repairer sends the right chunks to the right ranks, and at the right time. In the
+ * tests, ask(&model, rank, first, count) lets `rank` send a NAK for `count` chunks from
+ * chunk `first` on. serve() sends the repairs that are due, and returns how many there
+ * are (repairer_model.h).
  */
 #include "repairer_model.h"
 
+/* The argument `gathers` of model_open(): whether NAKs are gathered before an answer. */
+#define GATHERING true
+#define NO_GATHERING false
+
+/* The maximum number of chunks that one call of mmc_repairer_next() may return. */
+#define BATCH_CHUNKS 7
+
 /*
- * If a NAK is followed by no other, it is answered by unicast after a quarter of the
+ * If no other NAK follows a NAK, the NAK is answered by unicast after a quarter of the
  * gathering time.
  */
 static void a_lone_nak_is_answered_by_unicast(void)
@@ -16,7 +24,7 @@ static void a_lone_nak_is_answered_by_unicast(void)
 	struct mmc_run runs[MMC_RUNS_MAX];
 	uint32_t nruns;
 
-	model_open(&model, true);
+	model_open(&model, GATHERING);
 	CHECK_EQ(mmc_repairer_deadline(&model.repairer), MMC_NEVER_NS);
 	ask(&model, 3, 10, 12);
 	CHECK_EQ(mmc_repairer_deadline(&model.repairer),
@@ -33,7 +41,7 @@ static void a_lone_nak_is_answered_by_unicast(void)
 }
 
 /*
- * Chunks that two ranks lack are announced in one NCF, and are multicast when the
+ * One NCF announces the chunks that two ranks lack. They are multicast when the
  * gathering time ends. A chunk that only one rank lacks goes to that rank alone.
  */
 static void what_two_ranks_lack_is_multicast(void)
@@ -42,7 +50,7 @@ static void what_two_ranks_lack_is_multicast(void)
 	struct mmc_run runs[MMC_RUNS_MAX];
 	uint32_t nruns = 0;
 
-	model_open(&model, true);
+	model_open(&model, GATHERING);
 	ask(&model, 0, 10, 20);
 	model.now_ns += GATHER_NS / 8;
 	ask(&model, 1, 20, 20);
@@ -61,51 +69,53 @@ static void what_two_ranks_lack_is_multicast(void)
 
 /*
  * A chunk that fewer than multicast_min ranks lack goes to each of them by unicast,
- * without an NCF. A chunk that more ranks lack is multicast.
+ * without an NCF. A chunk that at least multicast_min ranks lack is multicast.
  */
 static void only_what_many_ranks_lack_is_multicast(void)
 {
+	enum { ASKED_CHUNKS = 30 }; /* by each rank */
+
 	for (uint32_t multicast_min = 2; multicast_min <= NPEERS;
 	     multicast_min++)
 		for (uint32_t nasking = 1; nasking <= NPEERS; nasking++) {
 			static struct model model;
 			unsigned nsent[NPEERS] = { 0 };
 			unsigned nmulticast = 0;
+			uint32_t nlost = ASKED_CHUNKS + nasking - 1;
 			struct mmc_run run;
 			uint32_t peer;
 
-			model_open(&model, true);
+			model_open(&model, GATHERING);
 			model.repairer.multicast_min = multicast_min;
 			for (uint32_t p = 0; p < nasking; p++)
-				ask(&model, p, p, 30);
+				ask(&model, p, p, ASKED_CHUNKS);
 			CHECK_EQ(model.repairer.unconfirmed,
 				 nasking >= multicast_min);
 			model.now_ns += GATHER_NS;
 			while (mmc_repairer_next(&model.repairer, model.now_ns,
-						 7, &peer, &run))
+						 BATCH_CHUNKS, &peer, &run))
 				if (peer == MMC_PEER_ALL)
 					nmulticast += run.count;
 				else
 					nsent[peer] += run.count;
 			for (uint32_t p = 0; p < nasking; p++)
-				CHECK(nsent[p] + nmulticast >= 30);
+				CHECK(nsent[p] + nmulticast >= ASKED_CHUNKS);
 			if (nasking < multicast_min)
 				for (uint32_t p = 0; p < nasking; p++)
-					CHECK_EQ(nsent[p], 30);
+					CHECK_EQ(nsent[p], ASKED_CHUNKS);
 			else
 				/*
-				 * Rank p asks for chunks p to p + 29, so the ranks
-				 * together ask for 30 + nasking - 1 different
-				 * chunks. At either end of these, there are
-				 * multicast_min - 1 chunks that fewer than
-				 * multicast_min ranks lack. All others are multicast.
+				 * Rank p lacks ASKED_CHUNKS chunks from chunk p on,
+				 * so `nlost` different chunks are lacking. At either
+				 * end of these, there are multicast_min - 1 chunks
+				 * that fewer than multicast_min ranks lack. All
+				 * other chunks are multicast.
 				 */
 				CHECK_EQ(nmulticast,
-					 30 + nasking - 1 -
-						 2 * (multicast_min - 1));
+					 nlost - 2 * (multicast_min - 1));
 			CHECK(!mmc_repairer_owes(&model.repairer));
 			/* A chunk counts as lost once, however many ranks lack it. */
-			CHECK_EQ(model.repairer.nlost, 30 + nasking - 1);
+			CHECK_EQ(model.repairer.nlost, nlost);
 			model_close(&model);
 		}
 }
@@ -118,7 +128,7 @@ static void a_repeated_nak_counts_once(void)
 {
 	struct model model;
 
-	model_open(&model, true);
+	model_open(&model, GATHERING);
 	ask(&model, 2, 0, 8);
 	ask(&model, 2, 4, 8);
 	ask(&model, 2, 0, 8);
@@ -129,14 +139,14 @@ static void a_repeated_nak_counts_once(void)
 }
 
 /*
- * If a rank asks again for chunks that were sent to it, they are sent again only if the
+ * A rank may ask again for chunks that were sent to it. They are sent again only if the
  * resting time has ended.
  */
 static void sent_chunks_rest(void)
 {
 	struct model model;
 
-	model_open(&model, true);
+	model_open(&model, GATHERING);
 	ask(&model, 2, 0, 8);
 	model.now_ns += GATHER_NS;
 	CHECK_EQ(serve(&model), 8);
@@ -152,8 +162,8 @@ static void sent_chunks_rest(void)
 }
 
 /*
- * A chunk that was sent to one rank by unicast is held back during the resting time
- * from that rank alone: another rank that asks for it gets it.
+ * After a chunk was sent to one rank by unicast, only that rank does not get it again
+ * during the resting time. Another rank that asks for the chunk gets it.
  */
 static void a_unicast_serves_one_rank_only(void)
 {
@@ -179,7 +189,7 @@ static void naks_are_answered_at_once_without_gathering(void)
 {
 	struct model model;
 
-	model_open(&model, false);
+	model_open(&model, NO_GATHERING);
 	ask(&model, 2, 0, 8);
 	CHECK_EQ(serve(&model), 8);
 	ask(&model, 3, 20, 8);
@@ -190,14 +200,14 @@ static void naks_are_answered_at_once_without_gathering(void)
 }
 
 /*
- * A repairer that does not gather NAKs sends a rank the chunks that it asks for even if
- * another rank got the same chunks before, and their resting time has ended.
+ * A repairer that does not gather NAKs also serves a rank that asks very late: another
+ * rank got the same chunks before, and the resting time of these chunks has ended.
  */
 static void each_rank_is_served_without_gathering(void)
 {
 	struct model model;
 
-	model_open(&model, false);
+	model_open(&model, NO_GATHERING);
 	ask(&model, 2, 0, 8);
 	CHECK_EQ(serve(&model), 8);
 	model.now_ns += 2 * REST_NS;

@@ -10,9 +10,16 @@
 #define RIGHT 2
 #define OTHER 3
 
-#define LATE OTHER /* the rank that another rank's message reports as late */
+/* The rank that RIGHT reports as late. */
+#define LATE OTHER
 
-/* Checks that `actions` has a single message, and decodes it into `said[0]`. */
+/*
+ * The flags of a message from a rank that has not entered. The operation under test then
+ * stays in its entry barrier.
+ */
+#define NOT_ENTERED 0
+
+/* Checks that `actions` consists of one message, and decodes it into `said[0]`. */
 static void decode_message(struct subject *subject,
 			   const struct mmc_actions *actions)
 {
@@ -39,8 +46,10 @@ static void a_record_asks_for_no_answer(void)
 	CHECK_EQ(subject.said[0].message.record.flags, MMC_RECORD_ENTERED);
 	CHECK_EQ(subject.said[0].message.record.entry_rounds,
 		 record->entry_rounds);
-	CHECK_EQ(subject.said[0].message.record.sent_chunks, 5);
-	CHECK_EQ(subject.said[0].message.record.terms.signature_max, 7);
+	CHECK_EQ(subject.said[0].message.record.sent_chunks,
+		 subject.op->own.nchunks);
+	CHECK_EQ(subject.said[0].message.record.terms.signature_max,
+		 subject_config.signature);
 	CHECK_EQ(subject.said[0].message.record.culprit, MMC_PEER_NONE);
 	/* A stamp of 0 asks for no answer. */
 	CHECK_EQ(subject.said[0].message.stamp_us, 0);
@@ -50,8 +59,9 @@ static void a_record_asks_for_no_answer(void)
 }
 
 /*
- * Before all ranks have entered, the culprit in a message is the rank whose entry this
- * rank awaits. After a failure, it is the rank that caused the failure.
+ * Until all ranks have entered, the culprit in a message is the rank whose entry this
+ * rank awaits. After a failure, the culprit is the rank that caused the failure. This
+ * test does not call subject_begin(), so none of the other ranks enters.
  */
 static void messages_name_the_culprit(void)
 {
@@ -71,9 +81,8 @@ static void messages_name_the_culprit(void)
 }
 
 /*
- * Evidence of a late rank that came from another rank is called hearsay here. Each rank
- * that passes hearsay on makes it at least a millisecond older, even if it does so at
- * once.
+ * *Hearsay* is evidence of a late rank that another rank has sent. Each rank that passes
+ * hearsay on adds at least a millisecond to its age, even if no time has passed.
  */
 static void hearsay_grows_older(void)
 {
@@ -81,7 +90,7 @@ static void hearsay_grows_older(void)
 	static struct mmc_message message;
 	static struct subject subject;
 
-	hearsay.record.flags = 0;
+	hearsay.record.flags = NOT_ENTERED;
 	hearsay.late_rank = LATE;
 	for (uint32_t age_ms = 1; age_ms < 50; age_ms++) {
 		subject_open(&subject, &subject_config);
@@ -101,24 +110,24 @@ static void hearsay_grows_older(void)
 	}
 }
 
-/* Hearsay of a late rank that is as old as TIMEOUT is no longer passed on. */
+/* Hearsay is no longer passed on once its age has reached TIMEOUT. */
 static void old_hearsay_is_dropped(void)
 {
 	struct mmc_message hearsay = subject_message(MMC_MESSAGE_RECORD);
 	static struct mmc_message message;
 	static struct subject subject;
 
-	hearsay.record.flags = 0;
+	hearsay.record.flags = NOT_ENTERED;
 	hearsay.late_rank = LATE;
 	hearsay.late_age_ms = 1;
 	subject_open(&subject, &subject_config);
 	subject_hear(&subject, RIGHT, &hearsay);
-	mmc_liveness_advance(&subject.op->liveness,
+	mmc_liveness_observe(&subject.op->liveness,
 			     subject.now_ns + subject_config.timeout_ns -
 				     2 * MMC_MS_NS);
 	mmc_op_message(subject.op, MMC_MESSAGE_RECORD, &message);
 	CHECK_EQ(message.late_rank, LATE);
-	mmc_liveness_advance(&subject.op->liveness,
+	mmc_liveness_observe(&subject.op->liveness,
 			     subject.now_ns + subject_config.timeout_ns);
 	mmc_op_message(subject.op, MMC_MESSAGE_RECORD, &message);
 	CHECK_EQ(message.late_rank, MMC_PEER_NONE);
@@ -127,8 +136,8 @@ static void old_hearsay_is_dropped(void)
 }
 
 /*
- * A question has a stamp: the low 32 bits of the time in microseconds. The lowest bit
- * is always set, since a stamp of 0 would ask for no answer.
+ * A question has a stamp, the low 32 bits of the time in microseconds. The lowest bit is
+ * always set, since a stamp of 0 would ask for no answer.
  */
 static void questions_have_stamps(void)
 {
@@ -161,6 +170,13 @@ static void questions_have_stamps(void)
 /* Each rank sends its memory advertisement to its right neighbour alone. */
 static void the_advert_goes_to_the_right_neighbour(void)
 {
+	static const struct mmc_advert expected = {
+		.generation = 5,
+		.data_address = 6,
+		.map_key = 7,
+		.data_key = 8,
+		.has_data = true,
+	};
 	struct mmc_op_config config = subject_config;
 	static struct mmc_actions actions;
 	static struct subject subject;
@@ -168,13 +184,7 @@ static void the_advert_goes_to_the_right_neighbour(void)
 
 	config.repair = MMC_REPAIR_READ;
 	config.read_bytes = 1000;
-	config.advert = (struct mmc_advert){
-		.generation = 5,
-		.data_address = 6,
-		.map_key = 7,
-		.data_key = 8,
-		.has_data = true,
-	};
+	config.advert = expected;
 	for (config.rank = 0; config.rank < config.nranks; config.rank++) {
 		subject_open(&subject, &config);
 		mmc_actions_init(&actions, MMC_CHECKSUM_HEADER);
@@ -184,10 +194,10 @@ static void the_advert_goes_to_the_right_neighbour(void)
 			 (config.rank + 1) % config.nranks);
 		CHECK_EQ(subject.said[0].message.kind, MMC_MESSAGE_ADVERT);
 		CHECK_EQ(subject.said[0].message.nitems, 1);
-		CHECK_EQ(advert->generation, 5);
-		CHECK_EQ(advert->data_address, 6);
-		CHECK_EQ(advert->map_key, 7);
-		CHECK_EQ(advert->data_key, 8);
+		CHECK_EQ(advert->generation, expected.generation);
+		CHECK_EQ(advert->data_address, expected.data_address);
+		CHECK_EQ(advert->map_key, expected.map_key);
+		CHECK_EQ(advert->data_key, expected.data_key);
 		CHECK(advert->has_data);
 		CHECK_EQ(subject.counters.value[MMC_COUNT_ADVERTS], 1);
 		subject_close(&subject);

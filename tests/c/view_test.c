@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each function of core/operation/view.h returns some state of an operation. */
+/* Each function of core/operation/view.h returns a part of an operation's state. */
 #include "core/operation/view.h"
 
 #include "subject.h"
@@ -9,7 +9,15 @@
 #define OWN_FIRST BLOCK_CHUNKS
 #define NCHUNKS (4 * BLOCK_CHUNKS)
 
-/* A new operation lacks all blocks but this rank's own, and has not failed. */
+/* The other three ranks, two of them named by what they do in a_failure(). */
+#define OTHER 0
+#define CULPRIT 2
+#define REPORTER 3
+
+/* A smaller window than subject_config has. */
+#define SMALL_WINDOW_BYTES 1234
+
+/* A new operation lacks the blocks of all other ranks, and has not failed. */
 static void a_new_operation(void)
 {
 	struct subject subject;
@@ -30,7 +38,7 @@ static void a_new_operation(void)
 	subject_close(&subject);
 }
 
-/* Each new chunk lowers the number of missing chunks by one; a duplicate does not. */
+/* Each new chunk lowers the number of missing chunks by one. A duplicate does not. */
 static void missing_chunks(void)
 {
 	struct subject subject;
@@ -74,7 +82,7 @@ static void headers(void)
 	subject_close(&subject);
 }
 
-/* After another rank has reported a failure, its error and culprit are returned. */
+/* After another rank reports a failure, the operation has its error and culprit. */
 static void a_failure(void)
 {
 	struct mmc_message message = subject_message(MMC_MESSAGE_RECORD);
@@ -82,27 +90,27 @@ static void a_failure(void)
 
 	message.record.flags |= MMC_RECORD_FAILED;
 	message.record.failure = MMC_ENOANSWER;
-	message.record.culprit = 2;
+	message.record.culprit = CULPRIT;
 	subject_open(&subject, &subject_config);
-	subject_hear(&subject, 3, &message);
+	subject_hear(&subject, REPORTER, &message);
 	CHECK(mmc_op_has_failed(subject.op));
 	CHECK_EQ(mmc_op_error(subject.op), MMC_ENOANSWER);
-	CHECK_EQ(mmc_op_culprit(subject.op), 2);
+	CHECK_EQ(mmc_op_culprit(subject.op), CULPRIT);
 	subject_close(&subject);
 }
 
-/* If another rank has a smaller window, the operation's terms get this window. */
+/* The window in an operation's terms is the smallest window of all ranks. */
 static void merged_terms(void)
 {
 	struct mmc_message message = subject_message(MMC_MESSAGE_RECORD);
 	struct subject subject;
 
-	message.record.terms.window_bytes = 1234;
+	message.record.terms.window_bytes = SMALL_WINDOW_BYTES;
 	subject_open(&subject, &subject_config);
 	CHECK_EQ(mmc_op_terms(subject.op)->window_bytes,
 		 subject_config.window_bytes);
-	subject_hear(&subject, 0, &message);
-	CHECK_EQ(mmc_op_terms(subject.op)->window_bytes, 1234);
+	subject_hear(&subject, OTHER, &message);
+	CHECK_EQ(mmc_op_terms(subject.op)->window_bytes, SMALL_WINDOW_BYTES);
 	subject_close(&subject);
 }
 

@@ -18,25 +18,28 @@ from mpimcast import Intracomm
 
 Make = Callable[..., Intracomm]
 
-# The number of bytes on either side of the data that a Bcast must leave as they are.
+# The number of bytes on either side of the data. A Bcast must not change these bytes.
 GUARD_BYTES = 64
+
+# The CHUNK_BYTES that lets a chunk be as long as the path's MTU allows.
+AS_THE_MTU_ALLOWS = 0
 
 
 @pytest.fixture
 def comm(shared_comm: Intracomm) -> Intracomm:
-    """Return a communicator that tests of this file share and leave usable."""
+    """Return a communicator that the tests of this file share. They leave it usable."""
     return shared_comm
 
 
-# For each choice of a root, a function that takes the number of ranks and returns it.
+# For each choice of a root, a function of the number of ranks that returns the root.
 ROOTS: dict[str, Callable[[int], int]] = {
     "first": lambda _: 0,
     "middle": lambda size: size // 2,
     "last": lambda size: size - 1,
 }
 
-# For each form of a message, a function that makes such a message from a buffer, the
-# number of items and their type.
+# For each form of a message, a function that makes a message of this form. It takes a
+# buffer, the number of items and their type.
 FORMS: dict[str, Callable[[Any, int, MPI.Datatype], Any]] = {
     "[data, count, type]": lambda data, count, type_: [data, count, type_],
     "(data, (count, displ), type)": lambda data, count, type_: (
@@ -65,16 +68,16 @@ ROWS = pairwise(
 def outcome(
     bcast: Callable[..., None], comm: MPI.Intracomm, row: dict[str, Any]
 ) -> bytes:
-    """Broadcast as `row`, one of ROWS, says; return the whole memory of the buffer."""
+    """Broadcast as one of ROWS says, and return the whole memory of the buffer."""
     root = ROOTS[row["root"]](comm.size)
     name = row["root_kind"] if comm.rank == root else row["other_kind"]
     with Kind(name) as kind:
         nunits = row["nunits"]
         nitems = nunits * kind.items_per_unit
         # In some FORMS the message begins one or two items after the start of the
-        # memory. Adding a double for each byte of two items makes more than enough room
-        # for this. The memory then ends at least two units and three doubles after the
-        # message, to show whether Bcast writes past it.
+        # memory. For this, the memory has a double for each byte of two items, which is
+        # more than enough. It also has at least two units and three doubles after the
+        # message, to show whether Bcast writes past the message.
         extent_bytes = kind.datatype.Get_extent()[1]
         memory_doubles = kind.spanned_doubles(nunits + 2) + 2 * extent_bytes + 3
         owner = Owner(row["owner"], np.arange(memory_doubles) + 1e6 * (comm.rank + 1))
@@ -88,16 +91,16 @@ def test_pairs(comm: Intracomm, part: int) -> None:
     for row in ROWS[part::4]:
         expected = outcome(super(Intracomm, comm).Bcast, comm, row)
         if comm.rank == ROOTS[row["root"]](comm.size):
-            # The root's memory must stay as it is without any Bcast. MPICH's Bcast is
-            # no reference: MPICH 5.0.2 changes the root's memory if the items of the
-            # other ranks' datatype overlap.
+            # A Bcast must not change the root's memory, so the reference is the memory
+            # without any Bcast. MPICH's Bcast is no reference: MPICH 5.0.2 changes the
+            # root's memory if the items of the other ranks' datatype overlap.
             expected = outcome(lambda *_: None, comm, row)
         assert outcome(comm.Bcast, comm, row) == expected, row
 
 
 @pytest.mark.parametrize("owner", OWNERS)
 def test_inferred(comm: Intracomm, owner: str) -> None:
-    """A message may be given without its count, its type or both, as in mpi4py."""
+    """A message may lack its count, its type or both, as in mpi4py."""
     for root, form in itertools.product(range(comm.size), range(3)):
 
         def run(
@@ -111,16 +114,18 @@ def test_inferred(comm: Intracomm, owner: str) -> None:
         assert run(comm.Bcast) == run(super(Intracomm, comm).Bcast), (root, form)
 
 
-@pytest.mark.parametrize("settings", [{}, {"eager_bytes": 0}, {"chunk_bytes": 0}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"eager_bytes": 0}, {"chunk_bytes": AS_THE_MTU_ALLOWS}]
+)
 @pytest.mark.parametrize("fault", ["", "loss=0.1,dup=0.02,reorder=0.05"])
 def test_sizes(
     make_comm: Make, settings: dict[str, object], fault: str, seed: int
 ) -> None:
     """Data of various sizes arrives, and the memory on either side is not written.
 
-    Some sizes are a byte more or less than a multiple of 512, which is the chunk size
-    in tests unless they set another. In half of the runs, datagrams are lost,
-    duplicated and reordered.
+    Some sizes are one byte more or less than a multiple of 512, the chunk size in tests
+    that set no other. In half of the runs, datagrams are lost, duplicated and
+    reordered.
     """
     comm = make_comm(**settings, fault=f"{fault},seed={seed}" if fault else "")
     sizes = (0, 1, 2, 511, 512, 513, 1025, 7919, 65537)
@@ -142,7 +147,7 @@ def test_sizes(
 
 def test_more_than_a_window(make_comm: Make) -> None:
     """Data of 3 MiB, which is more than the window, arrives."""
-    comm = make_comm(chunk_bytes=0)
+    comm = make_comm(chunk_bytes=AS_THE_MTU_ALLOWS)
     data = np.random.default_rng(1).integers(0, 256, 3 << 20, np.uint8)
     for root in range(min(comm.size, 3)):
         place = data.copy() if comm.rank == root else np.zeros_like(data)
@@ -163,7 +168,7 @@ def test_read_only_buffers(comm: Intracomm) -> None:
 
 
 def test_buffers_may_change_after_return(comm: Intracomm) -> None:
-    """The root may change its data after Bcast; slower ranks still get the old data."""
+    """The root may change its data after Bcast. Slower ranks still get the old data."""
     places = [np.full(2000, index if comm.rank == 0 else -1) for index in range(30)]
     for index, place in enumerate(places):
         comm.Bcast(place, 0)
@@ -191,7 +196,7 @@ def test_all_ranks_agree_on_what_carries_a_bcast(make_comm: Make) -> None:
     """All ranks decide by the size of a Bcast alone whether mpimcast carries it.
 
     The ranks pass messages of different forms. Two of the five sizes are at least
-    MIN_BYTES: mpimcast carries these two Bcasts, and the MPI library the others.
+    MIN_BYTES. mpimcast carries these two Bcasts, and the MPI library the other three.
     """
     comm = make_comm(min_bytes=1000)
     for nbytes in (999, 1000, 8, 4000, 992):
@@ -206,8 +211,8 @@ def test_all_ranks_agree_on_what_carries_a_bcast(make_comm: Make) -> None:
 FROZEN = np.zeros(60)
 FROZEN.flags.writeable = False
 
-# For each mistake, a function that takes the number of ranks and returns arguments for
-# Bcast that mpi4py refuses.
+# For each mistake, a function that returns arguments for Bcast, given the number of
+# ranks. mpi4py refuses these arguments.
 BAD: dict[str, Callable[[int], tuple[Any, ...]]] = {
     "number": lambda _: (3,),
     "None": lambda _: (None,),
@@ -228,7 +233,7 @@ BAD: dict[str, Callable[[int], tuple[Any, ...]]] = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_mistakes(comm: Intracomm, name: str) -> None:
-    """A mistake raises the error that mpi4py raises, before any communication."""
+    """A mistake raises the same error as in mpi4py, before any communication."""
     arguments = BAD[name](comm.size)
     check_mistake(comm, "Bcast", arguments)
     comm.Bcast(np.zeros(9))

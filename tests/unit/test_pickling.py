@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from support import BIN, MPICH_BIN, mpirun, run
 
-LIMIT_S = 60  # how long a program may take
+# How long a program may take.
+LIMIT_S = 60
 
-# For each runner, the arguments with which Python runs a program under it. The runners
+# For each runner, Python's arguments that run a program under the runner. The runners
 # are ``mpimcast run`` and mpi4py's own.
 RUNNERS = {"run": ("-m", "mpimcast", "run"), "mpi4py": ("-m", "mpi4py")}
 
@@ -50,13 +51,13 @@ def program(tmp_path: Path, code: str) -> Path:
 
 
 def printed(runner: str, code: str, *arguments: object) -> str:
-    """Run code on one rank, under one of RUNNERS, and return what it prints."""
+    """Run code on one rank under one of RUNNERS, and return what the code prints."""
     command = [sys.executable, *RUNNERS[runner], "-c", textwrap.dedent(code)]
     return run([*command, *map(str, arguments)], limit_s=LIMIT_S)
 
 
-# Code that defines the function `copies`, which yields copies of an object. They are
-# made with each pickle protocol, with the copy module, and by sending the object.
+# Code that defines the function `copies`. It yields copies of an object, made with each
+# pickle protocol, with the copy module, and by sending the object.
 COPIES = """
     import copy, pickle
     from mpi4py import MPI
@@ -75,9 +76,9 @@ COPIES = """
 
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_copies(runner: str) -> None:
-    """A copy of a constant is that constant; any copy has the type of its original.
+    """A copy of a constant is the constant itself; any copy has its original's type.
 
-    The expressions without parentheses name constants. A duplicate of COMM_WORLD cannot
+    An expression without parentheses names a constant. A duplicate of COMM_WORLD cannot
     be pickled.
     """
     code = f"""
@@ -103,7 +104,7 @@ def test_copies(runner: str) -> None:
 
 
 def test_world_sent_to_other_ranks(tmp_path: Path) -> None:
-    """COMM_WORLD and COMM_SELF, sent under ``run``, arrive as mpimcast's constants."""
+    """COMM_WORLD and COMM_SELF that are sent under ``run`` arrive as its constants."""
     path = program(
         tmp_path,
         """
@@ -130,7 +131,7 @@ def test_world_sent_to_other_ranks(tmp_path: Path) -> None:
 
 
 def test_futures_and_pkl5(tmp_path: Path) -> None:
-    """COMM_WORLD stays mpimcast's if mpi4py.futures or pkl5 sends it to other ranks."""
+    """If mpi4py.futures or pkl5 sends COMM_WORLD, mpimcast's COMM_WORLD arrives."""
     path = program(
         tmp_path,
         """
@@ -188,8 +189,8 @@ def test_across_runners(tmp_path: Path, runner: str) -> None:
 def test_settings_are_restored() -> None:
     """Loading restores a communicator's settings, except those that may differ by rank.
 
-    If the process already has a handle of the communicator, the settings of that handle
-    stay, and those in the pickle are ignored.
+    If the process already has a handle of the communicator, the handle's settings stay,
+    and the settings in the pickle are ignored.
     """
     dumped = printed(
         "mpi4py",
@@ -258,8 +259,9 @@ def test_extension_codes() -> None:
 def test_constants(runner: str) -> None:
     """COMM_WORLD and COMM_SELF are still valid after ``free``.
 
-    ``fromhandle`` and ``f2py``, given the handle or the Fortran integer of one of them,
-    return a communicator that has the type of these constants.
+    ``free`` makes a clone of a constant null. A second ``free`` of the clone does
+    nothing. For the handle or the Fortran integer of a constant, ``fromhandle`` and
+    ``f2py`` return a communicator of the constant's type.
     """
     code = """
     from mpi4py import MPI
@@ -284,9 +286,10 @@ def test_constants(runner: str) -> None:
 
 
 def test_communicators_of_compiled_code() -> None:
-    """PyMPIComm_New() returns a Python object of the type that the communicator has.
+    """PyMPIComm_New() returns an object of the same Python type as the original.
 
-    Compiled code calls this function of mpi4py's C interface with an MPI_Comm.
+    This function belongs to mpi4py's C interface. Compiled code passes an MPI_Comm, and
+    gets a Python object that stands for the same communicator.
     """
     code = """
     import ctypes

@@ -178,7 +178,7 @@ def without_times(line: str) -> str:
 
 
 def test_conclusion() -> None:
-    """The conclusion says in how many scenarios mpimcast is faster, then by how much.
+    """The conclusion says in how many comparisons mpimcast is faster, and by how much.
 
     Only the largest blocks of each scenario count. A sentence for each cell follows.
     """
@@ -188,7 +188,7 @@ def test_conclusion() -> None:
         for contender, seconds in (("mpimcast", ours_s), ("mpich", 2), ("openmpi", 4))
     ]
     first, *cells = comparison.conclusion(summary.summarise(measurements))
-    assert "faster than the best peer in 1 of 2 scenarios" in first
+    assert "faster than the best peer in 1 of 2 comparisons" in first
     assert "slower in 1." in first
     fast, slow = cells
     assert fast.startswith(

@@ -65,7 +65,7 @@ uint32_t mmc_barrier_awaited(const struct mmc_barrier *barrier)
 	return source_of(barrier, barrier->rounds);
 }
 
-bool mmc_barrier_awaited_joined(const struct mmc_barrier *barrier)
+bool mmc_barrier_awaited_has_joined(const struct mmc_barrier *barrier)
 {
 	return (barrier->joined >> barrier->rounds & 1) != 0;
 }

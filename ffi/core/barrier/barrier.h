@@ -59,7 +59,7 @@ static inline bool mmc_barrier_passed(const struct mmc_barrier *barrier)
  */
 uint32_t mmc_barrier_awaited(const struct mmc_barrier *barrier);
 
-/* Returns whether the awaited rank has joined, so that it waits for yet another one. */
-bool mmc_barrier_awaited_joined(const struct mmc_barrier *barrier);
+/* Returns whether the awaited rank has joined. It then awaits yet another rank. */
+bool mmc_barrier_awaited_has_joined(const struct mmc_barrier *barrier);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/barrier/liveness.h"
 
-void mmc_liveness_note(struct mmc_liveness *liveness, uint32_t rank,
-		       uint64_t at_ns, bool awaited)
+void mmc_liveness_note_late(struct mmc_liveness *liveness, uint32_t rank,
+			    uint64_t at_ns, bool awaited)
 {
 	uint64_t seen_ns = mmc_min_u64(at_ns, liveness->observed_ns);
 	uint64_t age_ns = liveness->observed_ns - seen_ns;

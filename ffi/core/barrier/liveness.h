@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counts how long one operation has not advanced, and how long it has had no sign that
- * the ranks on which it depends are alive. The two differ if a rank's process is
- * stopped: the process sends nothing, but its kernel or its network adapter can still
- * show that it exists. Only observed time counts: the time during which this process
- * ran and looked at the clock (support/timer.h).
+ * Counts how long one operation has not advanced. Also counts how long there has been
+ * no sign that the ranks on which the operation depends are alive. The two times differ
+ * if a rank's process is stopped: the process sends nothing, but its kernel or its
+ * network adapter can still show that the process exists. Only observed time counts:
+ * the time during which this process ran and looked at the clock (support/timer.h).
  *
  * An operation *advances* when something new arrives, when it sends chunks, and when it
  * enters another state. The *awaited* rank is the one from which the operation needs
  * something next.
  *
- * A rank is *late* while its process exists but does not answer. Either this rank's
- * transport finds evidence of that, or another rank passes on evidence together with
- * its age. Evidence does not become newer when it is passed on; otherwise ranks could
- * keep it fresh for ever by repeating it to each other.
+ * A rank is *late* while its process exists but does not answer. Evidence of a late
+ * rank comes from this rank's own transport, or from another rank, which also says how
+ * old the evidence is. Evidence does not become newer when it is passed on. Otherwise
+ * ranks could keep it fresh for ever by repeating it to each other.
  */
 #ifndef MMC_CORE_BARRIER_LIVENESS_H
 #define MMC_CORE_BARRIER_LIVENESS_H
@@ -25,15 +25,15 @@ struct mmc_liveness {
 	uint64_t observed_ns; /* the time up to which all waits are counted */
 
 	/*
-	 * The waits: how much time has passed since something happened. The first four
-	 * are also reset to 0 whenever the operation advances.
+	 * The waits. Each is the time since something happened. The first four are also
+	 * reset to 0 whenever the operation advances.
 	 */
 	uint64_t unheard_ns;  /* since the awaited rank itself was heard */
 	uint64_t unproven_ns; /* since the awaited rank was proven to exist */
 	uint64_t stalled_ns;  /* since the operation advanced */
 	/*
-	 * Since the operation advanced or, if that is less, since the newest evidence
-	 * that some rank is late: a late rank explains why the operation does not
+	 * Since the operation advanced, or since the newest evidence that some rank is
+	 * late, whichever is less. A late rank explains why the operation does not
 	 * advance.
 	 */
 	uint64_t unexplained_ns;
@@ -44,21 +44,21 @@ struct mmc_liveness {
 	uint64_t inquire_ns;
 	uint64_t late_ns; /* when `late_rank` was last known to exist */
 	/*
-	 * The later of two times: when this rank last told all ranks that some rank is
-	 * late, and the time of the newest evidence of this that another rank has sent.
-	 * For timeout_ns / 4 from then on, this rank does not tell all ranks again
+	 * When a late rank was last reported: the time of this rank's last report to
+	 * all ranks, or of the newest evidence that another rank has sent, whichever is
+	 * later. This rank reports again timeout_ns / 4 after that at the earliest
 	 * (operation/liveness.c).
 	 */
 	uint64_t told_ns;
 	uint32_t late_rank; /* MMC_PEER_NONE: no rank is known to be late */
 	/*
-	 * The owner of missing chunks, if they are awaited from a rank that is not
-	 * their owner, such as the left neighbour; otherwise MMC_PEER_NONE.
+	 * The owner of missing chunks, if this rank awaits the chunks from another
+	 * rank, such as the left neighbour; otherwise MMC_PEER_NONE.
 	 */
 	uint32_t owner;
 	/*
-	 * Whether this rank's own transport has found a late rank, and the other ranks
-	 * may still have to be told of it.
+	 * This rank's own transport has found a late rank, and this rank has not yet
+	 * decided whether to report it to all ranks.
 	 */
 	bool witnessed;
 };
@@ -75,7 +75,7 @@ static inline void mmc_liveness_init(struct mmc_liveness *liveness,
 }
 
 /* Adds the observed time until `now_ns` to all waits. */
-static inline void mmc_liveness_advance(struct mmc_liveness *liveness,
+static inline void mmc_liveness_observe(struct mmc_liveness *liveness,
 					uint64_t now_ns)
 {
 	uint64_t elapsed_ns = mmc_observe(&liveness->observed_ns, now_ns);
@@ -89,38 +89,38 @@ static inline void mmc_liveness_advance(struct mmc_liveness *liveness,
 }
 
 /* Records that the awaited rank itself was heard. */
-static inline void mmc_liveness_hear(struct mmc_liveness *liveness)
+static inline void mmc_liveness_hear_awaited(struct mmc_liveness *liveness)
 {
 	liveness->unheard_ns = 0;
 	liveness->unproven_ns = 0;
 }
 
 /*
- * Records that the operation has advanced: all waits are reset to 0, except
- * `since_start_ns` and `owner_unheard_ns`.
+ * Resets the waits to 0 because the operation has advanced. Only `since_start_ns` and
+ * `owner_unheard_ns` go on.
  */
-static inline void mmc_liveness_renew(struct mmc_liveness *liveness)
+static inline void mmc_liveness_reset(struct mmc_liveness *liveness)
 {
-	mmc_liveness_hear(liveness);
+	mmc_liveness_hear_awaited(liveness);
 	liveness->unexplained_ns = 0;
 	liveness->stalled_ns = 0;
 }
 
 /*
- * Records evidence that `rank` was late at `at_ns`. This explains why the operation had
- * not advanced by then. With `awaited`, `rank` is the awaited rank, which the evidence
- * proves to have existed at `at_ns`. Evidence older than what is recorded already does
- * not replace it, and does not make any wait longer.
+ * Records evidence that `rank` was late at `at_ns`, which explains why the operation
+ * had not advanced by then. If `awaited`, `rank` is the awaited rank, and the evidence
+ * also proves that it existed at `at_ns`. Evidence never makes a wait longer, and never
+ * replaces newer evidence.
  */
-void mmc_liveness_note(struct mmc_liveness *liveness, uint32_t rank,
-		       uint64_t at_ns, bool awaited);
+void mmc_liveness_note_late(struct mmc_liveness *liveness, uint32_t rank,
+			    uint64_t at_ns, bool awaited);
 
 /*
- * Records that `rank` was heard, so that it is no longer late. If it is `owner`,
- * `owner_unheard_ns` is reset to 0.
+ * Records that `rank` was heard, and therefore is not late. If `rank` is `owner`, resets
+ * `owner_unheard_ns` to 0.
  */
-static inline void mmc_liveness_clear(struct mmc_liveness *liveness,
-				      uint32_t rank)
+static inline void mmc_liveness_hear_rank(struct mmc_liveness *liveness,
+					  uint32_t rank)
 {
 	if (liveness->late_rank == rank)
 		liveness->late_rank = MMC_PEER_NONE;

@@ -31,7 +31,7 @@ static inline enum mmc_verdict claim(struct mmc_op *op,
 		return MMC_VERDICT_DUPLICATE;
 	}
 	op->nplacing++;
-	mmc_op_renew(op);
+	mmc_op_mark_advanced(op);
 	return MMC_VERDICT_PLACE;
 }
 
@@ -369,13 +369,13 @@ void mmc_op_on_message(struct mmc_op *op, uint32_t source,
 		return;
 	}
 	if (awaited) {
-		mmc_liveness_hear(&op->liveness);
+		mmc_liveness_hear_awaited(&op->liveness);
 		op->unentered = late_of(op, record);
 	}
 	mmc_op_hear_late(op, source, message, now_ns);
 	hear_repair(op, source, message, now_ns);
 	if (hear_record(op, source, record) && op->state <= MMC_OP_RELEASE) {
-		mmc_op_renew(op);
+		mmc_op_mark_advanced(op);
 		mmc_op_ask_soon(op, now_ns);
 	}
 	/*

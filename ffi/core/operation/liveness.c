@@ -6,8 +6,8 @@
 
 /*
  * An *inquiry* asks the transport whether the process of a rank still exists. The
- * operation makes an inquiry once the rank has been silent for this long, or for a
- * quarter of TIMEOUT if that is less.
+ * operation makes an inquiry once the rank has been silent for SILENCE_NS or a quarter
+ * of TIMEOUT, whichever is less.
  */
 #define SILENCE_NS (250 * MMC_MS_NS)
 
@@ -16,23 +16,22 @@
 #define INQUIRY_NS_MAX MMC_S_NS
 
 /*
- * The longer a rank is silent, the longer are the pauses between questions to it, up to
- * this limit. Without the pauses, a stopped rank would find thousands of questions when
- * it resumes.
+ * The longer a rank is silent, the longer are the pauses between questions to that
+ * rank, up to this limit. Without pauses, a stopped rank would find thousands of
+ * questions when it resumes.
  */
 #define ASK_NS_MAX (500 * MMC_MS_NS)
 
 /*
- * While data flows, all ranks may ask the same rank. Each of them then pauses between
- * its questions for at least this time multiplied by the number of ranks, so that the
- * rank is asked at most 10,000 times a second in all. If that product is longer than an
- * eighth of TIMEOUT, the least pause is an eighth of TIMEOUT.
+ * While data flows, all ranks may ask the same rank. So each of them pauses for at
+ * least ASK_NS_PER_RANK times the number of ranks, and the rank is asked at most 10,000
+ * times a second in all. But no rank has to pause for longer than an eighth of TIMEOUT.
  */
 #define ASK_NS_PER_RANK (100 * MMC_US_NS)
 
 /*
- * How long a rank must have been silent before the user is told that it is late: a
- * shorter silence may only mean that the rank is busy.
+ * How long a rank must have been silent before the user is told that it is late. After
+ * a shorter silence, the rank may only be busy.
  */
 #define NAMED_SILENCE_NS (3 * MMC_S_NS)
 
@@ -57,8 +56,9 @@ static bool is_silent(const struct mmc_op *op)
 }
 
 /*
- * Returns whether there is reason for an inquiry: while data flows, that the operation
- * has not advanced for silence_ns(); in other states, that the awaited rank is silent.
+ * Returns whether an inquiry is needed. While data flows, it is needed if the operation
+ * has not advanced for silence_ns(). In other states, it is needed if the awaited rank
+ * is silent.
  */
 static bool needs_inquiry(const struct mmc_op *op)
 {
@@ -68,8 +68,8 @@ static bool needs_inquiry(const struct mmc_op *op)
 }
 
 /*
- * Returns whether `peer` is silent and this rank waits for it, either as the awaited
- * rank or as the owner of missing chunks.
+ * Returns whether this rank waits for `peer`, and `peer` is silent. This rank waits for
+ * the awaited rank and for `owner`, the owner of missing chunks.
  */
 static bool is_missed(const struct mmc_op *op, uint32_t peer)
 {
@@ -86,27 +86,30 @@ static bool is_missed(const struct mmc_op *op, uint32_t peer)
 /* ---- patience ------------------------------------------------------------ */
 
 /*
- * Returns how long the awaited rank may take to enter: ENTRY_TIMEOUT, and enough time
- * to ask the rank once more, since it may have entered at the last moment.
+ * Returns how long the awaited rank may take to enter. This is ENTRY_TIMEOUT plus the
+ * time for one more question, since the rank may have entered at the last moment.
  */
 static uint64_t entry_limit_ns(const struct mmc_op *op)
 {
 	return op->config.entry_timeout_ns + 2 * MMC_BACKOFF_MAX_NS;
 }
 
-/* Returns whether the awaited rank has not entered within entry_limit_ns(). */
+/*
+ * Returns whether the awaited rank has still not entered after entry_limit_ns(). A rank
+ * enters an operation by joining its entry barrier.
+ */
 static bool entry_is_overdue(const struct mmc_op *op)
 {
 	return op->state == MMC_OP_ENTRY && op->config.entry_timeout_ns != 0 &&
 	       op->liveness.since_start_ns >= entry_limit_ns(op) &&
 	       !mmc_barrier_passed(&op->entry) &&
-	       !mmc_barrier_awaited_joined(&op->entry);
+	       !mmc_barrier_awaited_has_joined(&op->entry);
 }
 
 /*
- * Returns whether the awaited rank must answer. If ranks answer only inside calls of
- * the library, a rank that has not entered yet, or is done already, may be computing,
- * and then cannot answer.
+ * Returns whether the awaited rank must answer. Unattended ranks answer only inside
+ * calls of the library. So they must answer while data flows, but not before they have
+ * entered or once they are done: they may then be computing.
  */
 static bool expects_answer(const struct mmc_op *op)
 {
@@ -114,10 +117,10 @@ static bool expects_answer(const struct mmc_op *op)
 }
 
 /*
- * Returns the rank that is known to be late, or MMC_PEER_NONE if there is none or if
- * LATE_TIMEOUT has not passed yet. While data flows, the time counts from when the
- * operation last advanced, since any late rank holds all others up. In other states it
- * counts from when the awaited rank was last heard.
+ * Returns a late rank for which the operation has waited for LATE_TIMEOUT, or
+ * MMC_PEER_NONE. While data flows, the wait begins when the operation last advanced,
+ * since any late rank holds up all others. In other states, the wait begins when the
+ * awaited rank was last heard.
  */
 static uint32_t overdue_rank(const struct mmc_op *op)
 {
@@ -132,9 +135,9 @@ static uint32_t overdue_rank(const struct mmc_op *op)
 }
 
 /*
- * Returns the rank to blame when the operation does not advance: the owner of missing
- * chunks if it has been silent for TIMEOUT, since the awaited rank may itself wait for
- * the owner; otherwise, the awaited rank.
+ * Returns the rank to blame if the operation does not advance. This is the awaited rank,
+ * unless the owner of missing chunks has been silent for TIMEOUT. In that case the
+ * awaited rank may itself wait for the owner, which is to blame.
  */
 static uint32_t stall_culprit(const struct mmc_op *op)
 {
@@ -147,12 +150,13 @@ static uint32_t stall_culprit(const struct mmc_op *op)
 }
 
 /*
- * Fails the operation when a wait has reached its limit. If nothing has proven for
- * TIMEOUT that the awaited rank exists, the operation fails with the awaited rank as
- * the culprit. While data flows, the operation also fails if it has not advanced for
- * TIMEOUT and a quarter, and no late rank explains why. This second limit is longer for
- * the sake of ranks that await a living rank which itself awaits a dead one: the living
- * rank fails first, and tells them which rank is dead.
+ * Fails the operation if a wait has reached its limit. One limit is TIMEOUT without a
+ * proof that the awaited rank exists. Another limit holds while data flows: 1.25 times
+ * TIMEOUT in which the operation has not advanced and no late rank explains why.
+ *
+ * The second limit is longer than the first because a rank may await a living rank, and
+ * the living rank may await a dead one. The living rank then fails first, and tells the
+ * rank that awaits it which rank is dead.
  */
 static void check_patience(struct mmc_op *op)
 {
@@ -174,9 +178,9 @@ static void check_patience(struct mmc_op *op)
 /* ---- inquiries ----------------------------------------------------------- */
 
 /*
- * Returns the owner of the first missing chunk if the chunk is awaited from a rank that
- * is not its owner, such as a neighbour; otherwise, or if no chunk is missing,
- * MMC_PEER_NONE. The owner may be the only rank that knows which chunks it has sent.
+ * Returns the owner of the first missing chunk if this rank awaits the chunk from
+ * another rank, such as a neighbour. Otherwise, or if no chunk is missing, returns
+ * MMC_PEER_NONE. Only the owner may know which chunks it has sent, so it is asked, too.
  */
 static uint32_t unawaited_owner(const struct mmc_op *op)
 {
@@ -194,8 +198,8 @@ static uint32_t unawaited_owner(const struct mmc_op *op)
 }
 
 /*
- * Asks the owner of missing chunks for its record, unless it is the awaited rank. If
- * the owner is silent, also makes an inquiry about it.
+ * Asks the owner of missing chunks for its record, unless the owner is the awaited rank.
+ * If the owner is silent, also makes an inquiry about it.
  */
 static void inquire_owner(struct mmc_op *op, uint64_t now_ns,
 			  struct mmc_actions *actions)
@@ -217,8 +221,8 @@ static void inquire_owner(struct mmc_op *op, uint64_t now_ns,
 }
 
 /*
- * Makes an inquiry about the awaited rank if it is silent, and asks or inquires about
- * the owner of missing chunks.
+ * Makes an inquiry about the awaited rank if that rank is silent. Also asks the owner of
+ * missing chunks, or inquires about it.
  */
 static void inquire(struct mmc_op *op, uint64_t now_ns,
 		    struct mmc_actions *actions)
@@ -232,16 +236,19 @@ static void inquire(struct mmc_op *op, uint64_t now_ns,
 }
 
 /*
- * Multicasts which rank is late, unless this rank has recently done so, or has recently
- * heard of a late rank from another rank. Even ranks that do not await the late rank
- * must know of it, since they are held up by the ranks that do.
+ * Reports to all ranks which rank is late, unless this rank or another one has recently
+ * reported a late rank. All ranks must know of it: a rank that does not await the late
+ * rank may still be held up by a rank that does.
  */
 static void tell_of_late_rank(struct mmc_op *op, uint64_t now_ns,
 			      struct mmc_actions *actions)
 {
 	struct mmc_liveness *liveness = &op->liveness;
 
-	/* If nothing is sent below, a late rank was reported recently enough. */
+	/*
+	 * A report is now sent, or is not needed. If the rank is still late then, the
+	 * next answer to an inquiry will set `witnessed` again.
+	 */
 	liveness->witnessed = false;
 	if (now_ns - liveness->told_ns < op->config.timeout_ns / 4)
 		return;
@@ -256,10 +263,10 @@ void mmc_op_poll_liveness(struct mmc_op *op, uint64_t now_ns,
 
 	if (op->state > MMC_OP_RELEASE)
 		return;
-	mmc_liveness_advance(liveness, now_ns);
-	if (op->renewed) {
-		op->renewed = false;
-		mmc_liveness_renew(liveness);
+	mmc_liveness_observe(liveness, now_ns);
+	if (op->advanced) {
+		op->advanced = false;
+		mmc_liveness_reset(liveness);
 	}
 	check_patience(op);
 	if (op->state > MMC_OP_RELEASE || !op->config.inquires)
@@ -267,7 +274,7 @@ void mmc_op_poll_liveness(struct mmc_op *op, uint64_t now_ns,
 	if (needs_inquiry(op) && now_ns >= liveness->inquire_ns &&
 	    mmc_actions_room(actions))
 		inquire(op, now_ns, actions);
-	/* Late ranks that other ranks have found are announced by those ranks. */
+	/* A rank reports only a late rank that its own transport has found. */
 	if (liveness->witnessed && mmc_actions_room(actions))
 		tell_of_late_rank(op, now_ns, actions);
 }
@@ -303,7 +310,7 @@ bool mmc_op_ask_due(struct mmc_op *op, uint64_t now_ns)
 	if (op->state <= MMC_OP_RELEASE)
 		pause_ns =
 			mmc_min_u64(op->liveness.unheard_ns / 16, ASK_NS_MAX);
-	/* While data flows, all ranks may await the same rank, and so ask it. */
+	/* While data flows, all ranks may await, and therefore ask, the same rank. */
 	if (op->state == MMC_OP_FLOW)
 		pause_ns = mmc_max_u64(
 			pause_ns,
@@ -321,8 +328,8 @@ void mmc_op_on_alive(struct mmc_op *op, uint32_t peer)
 
 	if (!is_missed(op, peer))
 		return;
-	mmc_liveness_note(liveness, peer, liveness->observed_ns,
-			  peer == mmc_op_awaited(op));
+	mmc_liveness_note_late(liveness, peer, liveness->observed_ns,
+			       peer == mmc_op_awaited(op));
 	liveness->witnessed = true;
 }
 
@@ -347,13 +354,13 @@ void mmc_op_hear_late(struct mmc_op *op, uint32_t source,
 	struct mmc_liveness *liveness = &op->liveness;
 	uint64_t age_ns = message->late_age_ms * MMC_MS_NS;
 
-	mmc_liveness_clear(liveness, source);
+	mmc_liveness_hear_rank(liveness, source);
 	if (age_ns == 0 || message->late_rank >= op->config.nranks ||
 	    message->late_rank == op->config.rank ||
 	    message->late_rank == source || age_ns >= op->config.timeout_ns ||
 	    age_ns > now_ns || op->state > MMC_OP_RELEASE)
 		return;
-	mmc_liveness_note(liveness, message->late_rank, now_ns - age_ns,
-			  message->late_rank == mmc_op_awaited(op));
+	mmc_liveness_note_late(liveness, message->late_rank, now_ns - age_ns,
+			       message->late_rank == mmc_op_awaited(op));
 	liveness->told_ns = mmc_max_u64(liveness->told_ns, now_ns - age_ns);
 }

@@ -231,7 +231,7 @@ struct mmc_op *mmc_op_init(void *memory, const struct mmc_op_config *config,
 	mmc_barrier_init(&op->entry, config->rank, config->nranks);
 	mmc_barrier_init(&op->release, config->rank, config->nranks);
 	mmc_barrier_join(&op->entry);
-	mmc_op_renew(op);
+	mmc_op_mark_advanced(op);
 	mmc_liveness_init(&op->liveness, now_ns);
 	mmc_op_ask_soon(op, now_ns);
 	return op;
@@ -295,7 +295,7 @@ uint32_t mmc_op_unentered(const struct mmc_op *op)
 {
 	if (op->state != MMC_OP_ENTRY || mmc_barrier_passed(&op->entry))
 		return MMC_PEER_NONE;
-	return mmc_barrier_awaited_joined(&op->entry)
+	return mmc_barrier_awaited_has_joined(&op->entry)
 		       ? op->unentered
 		       : mmc_barrier_awaited(&op->entry);
 }

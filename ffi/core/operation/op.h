@@ -175,8 +175,8 @@ struct mmc_op {
 	 * MMC_PEER_NONE: none.
 	 */
 	uint32_t unentered;
-	/* It has advanced, so the next poll is to reset the waits in `liveness`. */
-	bool renewed;
+	/* Whether the operation has advanced since the last poll (barrier/liveness.h). */
+	bool advanced;
 	/* NAKs of ranks that knew before this one that all had entered. */
 	struct mmc_nak early[MMC_OP_EARLY_MAX];
 	uint32_t nearly; /* how many of `early` are in use */
@@ -347,12 +347,12 @@ void mmc_op_step(struct mmc_op *op, enum mmc_op_event event);
 void mmc_op_ask_soon(struct mmc_op *op, uint64_t now_ns);
 
 /*
- * Records that the operation has advanced, as barrier/liveness.h defines it. The next
- * poll resets the waits in `liveness`.
+ * Records that the operation has advanced, as barrier/liveness.h defines it. So the next
+ * mmc_op_poll_liveness() resets the waits in `liveness`.
  */
-static inline void mmc_op_renew(struct mmc_op *op)
+static inline void mmc_op_mark_advanced(struct mmc_op *op)
 {
-	op->renewed = true;
+	op->advanced = true;
 }
 
 /* Returns the name of a state, for logs and tests. */

@@ -135,7 +135,7 @@ static void poll_turn(struct mmc_op *op, uint64_t now_ns,
 	mmc_loss_sent(&op->repair.loss, &op->claimed, &op->own, run, now_ns);
 	send_original(op, run, actions);
 	mmc_watermark_drain(&op->watermark, op->turn.chain, chain->ndrained);
-	mmc_op_renew(op);
+	mmc_op_mark_advanced(op);
 	/* Otherwise only silence would show that the last chunk was lost. */
 	if (op->config.path->lossy && mmc_turn_ended(&op->turn) &&
 	    mmc_actions_room(actions))
@@ -174,7 +174,7 @@ static void check_complete(struct mmc_op *op, uint64_t now_ns)
 	op->record.flags |= MMC_RECORD_DONE;
 	mmc_op_step(op, completion(op));
 	mmc_barrier_join(&op->release);
-	mmc_op_renew(op);
+	mmc_op_mark_advanced(op);
 	if (mmc_op_has_copy(op))
 		mmc_backoff_stop(&op->asking);
 	else

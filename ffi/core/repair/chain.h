@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Tracks which chunks of a chain a receiver still expects, separately for each sender.
- * A sender sends its chunks in order. If a chunk is missing although a later one from
- * the same sender has arrived, the missing chunk is late once the allowance for
- * reordering has passed, and lost if it does not arrive soon after. A missing chunk
- * that its sender reports as sent is also lost if the sender then falls silent. Chunks
- * from other senders do not show that a chunk is missing, since a sender may begin
- * before the sender of the previous turn has ended.
+ * A sender sends its chunks in order. So a later chunk of the same sender shows that an
+ * earlier one is missing. The missing chunk is late once the allowance for reordering
+ * has passed, and lost if it does not arrive soon after that. Chunks of other senders
+ * do not show that a chunk is missing, since a sender may begin before the sender of
+ * the previous turn has ended.
+ *
+ * This rank may also be told how many chunks a sender has sent. If such a chunk is
+ * missing, it is late after the allowance if the sender pauses, and lost once the
+ * sender has been silent for longer (silence.c).
  *
  * Only a few senders of a chain are followed at a time: those that have begun and from
- * which more is expected, those whose turn was passed over when a later sender began,
- * and some that may begin soon. If another sender begins while MMC_CHAIN_SEQUENCES
- * senders are followed, the one with the earliest turn is given up: the chunks missing
- * from its block are late.
+ * which more is expected, those that were passed over when a later sender began, and
+ * some that may begin soon. If another sender begins while MMC_CHAIN_SEQUENCES senders
+ * are followed, the sender with the earliest turn is given up. The chunks missing from
+ * its block are then late.
  */
 #ifndef MMC_CORE_REPAIR_CHAIN_H
 #define MMC_CORE_REPAIR_CHAIN_H
@@ -21,7 +24,7 @@
 #include "core/plan/schedule.h"
 #include "support/timer.h"
 
-/* The most senders of a chain that are followed at a time. */
+/* The maximum number of senders of a chain that are followed at a time. */
 #define MMC_CHAIN_SEQUENCES 16
 
 /* How many turns are followed in advance, beyond the last turn that has begun. */
@@ -51,17 +54,19 @@ struct mmc_sequence {
 	 */
 	uint32_t end;
 	/*
-	 * A copy of `end`, which mmc_loss_gap() makes in every sequence when a chunk of
-	 * any sender has been skipped. Chunks below it that are still missing once the
-	 * allowance for reordering has passed become late.
+	 * A copy of `end`. If a chunk of any sender was skipped, mmc_loss_gap() makes
+	 * this copy in all sequences, unless earlier copies are still in use. Chunks
+	 * below `gap_end` become late if they are still missing after the allowance for
+	 * reordering.
 	 */
 	uint32_t gap_end;
 	/* Missing chunks below this are late: no window waits for them. */
 	uint32_t late_end;
 	/*
-	 * A copy of `late_end`, which mmc_loss_mark_late() makes in every sequence when
-	 * chunks of any sender have become late. Chunks below it that are still missing
-	 * some time later become lost.
+	 * A copy of `late_end`. If chunks of any sender became late,
+	 * mmc_loss_mark_late() makes this copy in all sequences, unless earlier copies
+	 * are still in use. Chunks below `noted_late_end` become lost if they are still
+	 * missing some time later.
 	 */
 	uint32_t noted_late_end;
 	uint32_t lost_end; /* missing chunks below this are lost */
@@ -72,14 +77,18 @@ struct mmc_sequence {
 	uint32_t told;
 	uint64_t told_ns; /* when `told` last grew */
 	/*
-	 * When the sender's current silence began: when the sender was last heard, this
-	 * rank began to follow it, the chain reached its turn, or chunks that had been
-	 * reported as sent became late or lost, whichever happened last.
+	 * When the sender's current silence began. Usually this is when the sender was
+	 * last heard. The silence begins anew when this rank begins to follow the
+	 * sender, when the chain reaches the sender's turn, and when chunks that were
+	 * reported as sent become late or lost.
 	 */
 	uint64_t heard_ns;
-	/* From this time on, missing chunks below `told` count as late. */
+	/*
+	 * When missing chunks below `told` become late, because the sender seems to
+	 * pause. MMC_NEVER_NS if the sender does not.
+	 */
 	uint64_t late_at_ns;
-	/* When to ask the next question about the sender, if it stays silent. */
+	/* When to ask the next question about the sender if the sender stays silent. */
 	struct mmc_backoff silence;
 	/*
 	 * When this rank last asked the sender itself, or asked its parent in the tree
@@ -87,8 +96,8 @@ struct mmc_sequence {
 	 */
 	uint64_t asked_ns;
 	/*
-	 * How many questions about the sender this rank has asked, of any rank, since
-	 * its parent in the tree of reports last said how much the sender has sent.
+	 * How many questions about the sender this rank has asked of any rank since the
+	 * parent in the tree of reports last said how much the sender has sent.
 	 */
 	uint32_t nvain;
 	bool asked; /* a question about the sender is open */
@@ -112,11 +121,11 @@ struct mmc_chain {
 	 * missing from the blocks of senders that were given up are late.
 	 */
 	uint32_t late_turns;
-	/* The value of `late_turns` when mmc_loss_mark_late() last saved it. */
+	/* The value that `late_turns` had when mmc_loss_mark_late() last saved it. */
 	uint32_t noted_late_turns;
 	/*
-	 * The chunks missing from the block of a sender that was given up are not only
-	 * late but lost if the sender's turn is below this.
+	 * If a sender was given up and its turn is below this, the chunks missing from
+	 * its block are lost. Otherwise they are only late.
 	 */
 	uint32_t lost_turns;
 };
@@ -135,10 +144,10 @@ void mmc_chain_init(struct mmc_chain *chain, struct mmc_sequence *sequences,
 		    const struct mmc_schedule *schedule, uint32_t number,
 		    uint64_t now_ns);
 
-/* Ends the chain: no more chunks of any sender are expected by multicast. */
+/* Ends the chain: no more chunks are expected by multicast, from any sender. */
 void mmc_chain_end(struct mmc_chain *chain);
 
-/* Returns the sequence of `turn`; NULL if it is not yet, or no longer, followed. */
+/* Returns the sequence of `turn`, or NULL if its sender is not followed now. */
 static inline struct mmc_sequence *
 mmc_chain_sequence(const struct mmc_chain *chain, uint32_t turn)
 {
@@ -163,9 +172,9 @@ static inline bool mmc_chain_turn_has_ended(const struct mmc_chain *chain,
 }
 
 /*
- * Returns an offset in the block of the sender whose turn is `turn`: each chunk below
- * it is known to be claimed or lost. `nchunks` is the length of the block, and the
- * offset is in chunks, too.
+ * Returns an offset in the block of the sender whose turn is `turn`. Each chunk below
+ * the offset is known to be claimed or lost. Both the offset and `nchunks`, the length
+ * of the block, are in chunks.
  */
 static inline uint32_t mmc_chain_lost_end(const struct mmc_chain *chain,
 					  uint32_t turn, uint32_t nchunks)
@@ -188,18 +197,18 @@ void mmc_chain_lose(struct mmc_chain *chain, struct mmc_sequence *sequence,
 		    const struct mmc_bitmap *claimed, uint32_t end);
 
 /*
- * Stops following the senders from which no more is expected, and follows the next
- * senders instead. `number` is the chain's number in the schedule.
+ * Stops following the senders from which no more is expected. Follows the next senders
+ * instead. `number` is the chain's number in the schedule.
  */
 void mmc_chain_pass(struct mmc_chain *chain,
 		    const struct mmc_schedule *schedule, uint32_t number,
 		    uint64_t now_ns);
 
 /*
- * Records that `turn` of chain `number` has begun, and follows the sender whose turn it
- * is. If no sequence is free for this sender, gives up the followed senders with the
+ * Records that `turn` of chain `number` has begun, and follows the sender of this turn.
+ * If no sequence is free for the sender, gives up the followed senders with the
  * earliest turns. Returns the sender's sequence, or NULL if no more is expected from
- * it.
+ * the sender.
  */
 struct mmc_sequence *mmc_chain_follow(struct mmc_chain *chain,
 				      const struct mmc_schedule *schedule,

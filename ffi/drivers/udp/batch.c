@@ -30,7 +30,10 @@ static bool can_join(const struct mmc_udp_batch *batch, uint32_t nbytes,
 	       batch->ndatagrams[newest] < MMC_UDP_TRAIN_DATAGRAMS_MAX;
 }
 
-/* Begins a message, still empty, to `target`, whose datagrams have `nbytes` each. */
+/*
+ * Begins an empty message to `target`. Each datagram of the message will have `nbytes`;
+ * only the last may be shorter.
+ */
 static void begin_message(struct mmc_udp_batch *batch, uint32_t nbytes,
 			  struct sockaddr_in *target)
 {
@@ -96,7 +99,7 @@ void mmc_udp_batch_add(struct mmc_udp_batch *batch,
 	add_iovec(batch, parcel->body, parcel->body_bytes);
 	batch->total_bytes += nbytes;
 	batch->ended = nbytes < batch->length_bytes;
-	/* The second datagram makes the message a train, which has to be cut. */
+	/* With its second datagram a message becomes a train. A train has to be cut. */
 	if (++batch->ndatagrams[batch->nmessages - 1] == 2)
 		cut(batch);
 }

@@ -68,7 +68,7 @@ static void connect_to(struct mmc_udp_inquiries *inquiries,
 	int one = 1;
 	int rv;
 
-	inquiry->connected_ns = now_ns;
+	inquiry->attempted_ns = now_ns;
 	inquiry->ended = false;
 	inquiry->fd =
 		socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -216,7 +216,7 @@ void mmc_udp_inquiries_ask(struct mmc_udp_inquiries *inquiries, uint32_t peer,
 	if (inquiry->fd >= 0)
 		look_at(inquiries, inquiry);
 	if (inquiry->fd < 0) {
-		if (now_ns - inquiry->connected_ns >= MMC_UDP_RECONNECT_NS)
+		if (now_ns - inquiry->attempted_ns >= MMC_UDP_RECONNECT_NS)
 			connect_to(inquiries, inquiry, address, now_ns);
 	} else if (inquiry->established && is_acknowledged(inquiry)) {
 		note(inquiries, inquiry, MMC_UDP_FOUND_ALIVE);
@@ -250,7 +250,7 @@ void mmc_udp_inquiries_check(struct mmc_udp_inquiries *inquiries,
 	for (uint32_t i = 0; i < inquiries->count; i++) {
 		struct mmc_udp_inquiry *inquiry = &inquiries->items[i];
 		uint64_t again_ns =
-			inquiry->connected_ns + MMC_UDP_RECONNECT_NS;
+			inquiry->attempted_ns + MMC_UDP_RECONNECT_NS;
 
 		if (inquiry->fd >= 0)
 			look_at(inquiries, inquiry);

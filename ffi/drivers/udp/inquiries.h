@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Asks the kernel of a silent rank's host whether the rank's process exists. An inquiry
- * opens a TCP connection to the rank's listener, and keeps it open for as long as the
- * rank is silent. Each question is one byte sent over the connection: if the other
- * kernel acknowledges the byte, the process exists, even if it is stopped.
+ * opens a TCP connection to the rank's listener, and keeps the connection open for as
+ * long as the rank is silent. Each question is one byte sent over the connection. If
+ * the other kernel acknowledges the byte, the process exists, even if it is stopped.
  *
- * A process has ended if its kernel refuses the connection. But if a connection is
- * established and then closed, the process may or may not have ended: a running process
- * closes every connection as soon as it accepts it, and when a process ends, its kernel
- * resets the connections that the process has not accepted. (A stopped process accepts
- * none.) So the inquiry connects again, and only a refusal then shows that the process
+ * If the other kernel refuses the connection, the process has ended. If the connection
+ * is established and then ends, the process may still exist: a running process accepts
+ * every connection, and closes it at once. But the process may also have ended: its
+ * kernel then reset the connections that the process had not accepted. (A stopped
+ * process accepts none.) So the inquiry connects again. If that is refused, the process
  * has ended.
  */
 #ifndef MMC_DRIVERS_UDP_INQUIRIES_H
@@ -19,11 +19,11 @@
 
 #include "drivers/driver.h"
 
-/* The least time from one attempt to connect to a rank until the next. */
+/* The minimum time between two attempts to connect to the same rank. */
 #define MMC_UDP_RECONNECT_NS (100 * MMC_MS_NS)
 
 enum mmc_udp_finding {
-	MMC_UDP_FOUND_NOTHING, /* nothing that was not reported already */
+	MMC_UDP_FOUND_NOTHING, /* nothing new */
 	MMC_UDP_FOUND_ALIVE,   /* the peer's process exists */
 	MMC_UDP_FOUND_GONE,    /* the peer's process has ended */
 };
@@ -32,18 +32,19 @@ struct mmc_udp_inquiry {
 	uint32_t peer;
 	int fd; /* -1: there is no connection */
 	bool established;
-	/* Whether an established connection has ended and was not opened again yet. */
+	/* An established connection has ended, and this rank has not tried to reopen it. */
 	bool ended;
 	/* When mmc_udp_inquiries_ask() was last called for this peer. */
 	uint64_t asked_ns;
-	uint64_t connected_ns; /* when the last attempt to connect began */
+	uint64_t attempted_ns; /* when the last attempt to connect began */
 	/* The latest finding, until it is reported. */
 	enum mmc_udp_finding finding;
 };
 
 struct mmc_udp_inquiries {
 	int epoll_fd; /* watches the connections */
-	uint32_t tag; /* which epoll reports with an event of any connection */
+	/* What epoll reports when something happens to a connection. */
+	uint32_t tag;
 	struct mmc_udp_inquiry *items;
 	uint32_t count;	 /* how many `items` are in use */
 	uint32_t nmax;	 /* how many `items` there is room for */
@@ -53,8 +54,9 @@ struct mmc_udp_inquiries {
 };
 
 /*
- * Initializes `inquiries`, which has none yet. The epoll instance `epoll_fd` will watch
- * the connections of all inquiries, and report `tag` when something happens to one.
+ * Initializes `inquiries` without any inquiry. The epoll instance `epoll_fd` will watch
+ * the connections of all inquiries. When something happens to one of them, the instance
+ * reports `tag`.
  */
 void mmc_udp_inquiries_init(struct mmc_udp_inquiries *inquiries, int epoll_fd,
 			    uint32_t tag);
@@ -64,32 +66,32 @@ void mmc_udp_inquiries_destroy(struct mmc_udp_inquiries *inquiries);
 
 /*
  * Asks about `peer`, whose listener is at `address`. Call this repeatedly for as long
- * as the peer is silent. If memory or descriptors have run out, nothing is asked, and a
- * later call tries again.
+ * as the peer is silent. If memory or descriptors have run out, this call asks nothing,
+ * and a later call tries again.
  */
 void mmc_udp_inquiries_ask(struct mmc_udp_inquiries *inquiries, uint32_t peer,
 			   const struct sockaddr_in *address, uint64_t now_ns);
 
 /*
- * Records that `peer` was heard. Ends the inquiry about it, if there is one, and drops
+ * Records that `peer` was heard. If there is an inquiry about `peer`, ends it and drops
  * its unreported finding.
  */
 void mmc_udp_inquiries_heard(struct mmc_udp_inquiries *inquiries,
 			     uint32_t peer);
 
 /*
- * Looks at all connections: finds out which peers exist or have ended, and reopens
- * connections that have ended, if their peers were asked about in the last two seconds.
- * Call this when epoll has reported a connection, and at `due_ns`. `addresses` has the
- * address of each rank's listener.
+ * Looks at all connections, and finds out which peers exist and which have ended. Also
+ * reopens the connections that have ended, if mmc_udp_inquiries_ask() was called for
+ * their peers in the last two seconds. Call this when epoll has reported a connection,
+ * and at `due_ns`. `addresses` has the address of each rank's listener.
  */
 void mmc_udp_inquiries_check(struct mmc_udp_inquiries *inquiries,
 			     const struct sockaddr_in *addresses,
 			     uint64_t now_ns);
 
 /*
- * Writes an event for each finding that has not been reported yet, but at most `nmax`.
- * Returns the number of events.
+ * Writes an event for each unreported finding, but at most `nmax` events. Returns the
+ * number of events. Those findings then count as reported.
  */
 unsigned mmc_udp_inquiries_take(struct mmc_udp_inquiries *inquiries,
 				struct mmc_event *events, unsigned nmax);

@@ -9,27 +9,27 @@
 
 #include "support/bits.h"
 
-/* The most control messages of a connection that are on their way to the peer. */
+/* The maximum number of control messages that may be on their way to a peer. */
 #define NSLOTS 16
 
-/* The most requests on a connection: messages, reads, and one inquiry (inquire.c). */
+/* The maximum number of requests on a connection: messages, reads, and one inquiry. */
 #define NSENDS (NSLOTS + MMC_VERBS_READS_MAX + 1)
 
-/* How many receives are posted for each partner. */
+/* The number of receives that are posted for each partner. */
 #define RECEIVES_PER_PARTNER 32
-/* The least number of receives that are posted, however few partners there are. */
+/* The minimum number of receives that are posted, however few partners there are. */
 #define RECEIVES_MIN 64
 
 /* A packet sequence number (PSN) has 24 bits. */
 #define PSN_MASK 0xffffff
 
 /*
- * The adapter sends an unanswered packet again after 4.096 us * 2^exponent, which is
- * 17 ms for EXPONENT_MIN and 134 ms for EXPONENT_MAX. It may wait up to four times as
+ * The adapter sends an unanswered packet again after 4.096 us * 2^exponent: 17 ms for
+ * EXPONENT_MIN, and 134 ms for EXPONENT_MAX. The adapter may wait up to four times as
  * long (IBTA 9.7.6.1.3). With less than 17 ms, a busy machine would seem not to answer.
- * After RETRIES repetitions the adapter gives up. RETRIES is 6, not the maximum of 7,
- * which Soft-RoCE takes to mean "for ever". RETRY_NS_MAX() is the longest time from the
- * first attempt until the adapter gives up.
+ * After RETRIES repetitions the adapter gives up. RETRIES is 6, because Soft-RoCE takes
+ * the maximum, 7, to mean "for ever". RETRY_NS_MAX() is the longest time from the first
+ * attempt until the adapter gives up.
  */
 #define EXPONENT_MIN 12
 #define EXPONENT_MAX 15
@@ -50,8 +50,8 @@
 #define GID_PREFIX_BYTES 8
 
 /*
- * Creates the completion queues, the receive queue and its ring, which all connections
- * share. Returns 0 or an error, with the reason set.
+ * Creates what all connections share: the completion queues, the receive queue and the
+ * ring of that queue. Returns 0 or an error, with the reason set.
  */
 static int create_shared(struct mmc_verbs_connections *connections,
 			 const struct mmc_verbs_port *port,
@@ -217,10 +217,11 @@ static int to_receive(const struct mmc_verbs_connection *connection,
 }
 
 /*
- * Returns the exponent for a peer that may be silent for `timeout_ns`; 0 sets no limit.
- * Of that time, the adapter may spend mmc_verbs_retrying_ns() on retries. The exponent
- * is the largest, up to EXPONENT_MAX, with which it is sure to give up within that
- * share; if even EXPONENT_MIN may take longer, it is EXPONENT_MIN.
+ * Returns the exponent for a peer that may be silent for `timeout_ns`. If `timeout_ns`
+ * is 0, the peer may be silent for ever, and the exponent is EXPONENT_MAX. Otherwise
+ * the adapter may spend mmc_verbs_retrying_ns() on retries. The exponent is then the
+ * largest with which the adapter is sure to give up within that time, but at least
+ * EXPONENT_MIN and at most EXPONENT_MAX.
  */
 static uint8_t exponent_of(uint64_t timeout_ns)
 {
@@ -333,8 +334,9 @@ bool mmc_verbs_connection_reset(struct mmc_verbs_connection *connection)
 }
 
 /*
- * Takes a connection down, so that it can come up again. Returns false if it cannot:
- * there is no timeout within which to reconnect, or the reset fails.
+ * Takes a connection down, so that it can come up again. Returns false if the
+ * connection can never come up again: the option timeout_ns is 0, which sets no time
+ * within which to reconnect, or the reset fails.
  */
 static bool take_down(struct mmc_verbs_connections *connections,
 		      struct mmc_verbs_connection *connection)
@@ -384,12 +386,12 @@ void mmc_verbs_connection_give_up(struct mmc_verbs_connections *connections,
 void mmc_verbs_connection_vouch(struct mmc_verbs_connections *connections,
 				struct mmc_verbs_connection *connection)
 {
-	/* A peer counts once, however often it is vouched for before the report. */
+	/* A peer counts once, however often it is vouched for before it is reported. */
 	connections->nvouched += !connection->vouched;
 	connection->vouched = true;
 }
 
-/* Only inquiries that were answered end here: a failed one breaks the connection. */
+/* Only an answered inquiry ends here. An inquiry that fails breaks the connection. */
 void mmc_verbs_inquiry_ended(struct mmc_verbs_connections *connections,
 			     struct mmc_verbs_connection *connection)
 {

@@ -5,9 +5,9 @@
 #include "support/bits.h"
 
 /*
- * Appends `partner` to `partners`, which has `count` entries, unless it is among them:
- * two steps may lead to the same rank, as 2 forward and 2 back do among four ranks.
- * Returns the new number of entries.
+ * Appends `partner` to the `count` entries of `partners`, unless it is already there.
+ * Two steps may lead to the same rank: among four ranks, two steps forward and two back
+ * do. Returns the new number of entries.
  */
 static uint32_t add_once(uint32_t *partners, uint32_t count, uint32_t partner)
 {

@@ -128,7 +128,7 @@ def replace_world() -> None:
     def replace_constants() -> None:
         for name in ("COMM_WORLD", "COMM_SELF"):
             replace_constant(name, Intracomm(getattr(MPI, name)))
-        MPI.COMM_WORLD._need_state().announce()  # type: ignore[attr-defined]  # noqa: SLF001
+        MPI.COMM_WORLD._need_state().join_at_end()  # type: ignore[attr-defined]  # noqa: SLF001
 
     _after_init(replace_constants)
     capi.wrap_communicators(lambda comm: wrap(Intracomm, comm))

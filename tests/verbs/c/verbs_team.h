@@ -152,8 +152,9 @@ static inline const uint8_t *body_of(const struct mmc_event *event)
 				   : event->bytes + MMC_HEADER_BYTES;
 }
 
-/* Sleeps until a descriptor is readable; returns false if none is in time. */
-static inline bool sleep_ms(struct mmc_endpoint *endpoint, int timeout_ms)
+/* Sleeps until a descriptor is readable. Returns false if none is in time. */
+static inline bool sleep_until_readable(struct mmc_endpoint *endpoint,
+					int timeout_ms)
 {
 	struct pollfd watched[MMC_ENDPOINT_FDS_MAX];
 	int fds[MMC_ENDPOINT_FDS_MAX];
@@ -179,7 +180,7 @@ static inline int receive(struct mmc_endpoint *endpoint,
 	do {
 		count = endpoint->driver->poll(endpoint, events, nmax);
 	} while (count == 0 && (endpoint->driver->arm(endpoint) ||
-				sleep_ms(endpoint, timeout_ms)));
+				sleep_until_readable(endpoint, timeout_ms)));
 	CHECK(count >= 0);
 	return count;
 }

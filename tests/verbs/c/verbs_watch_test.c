@@ -1,29 +1,51 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A thread that sleeps on an endpoint's descriptors wakes when something arrives. */
+/* If a thread sleeps on an endpoint's descriptors, whatever arrives wakes the thread. */
 #include <pthread.h>
 
 #include "support/prng.h"
 #include "verbs_team.h"
 
+/* The only subgroup of a team. */
+#define SUBGROUP 0
+
+/* The index and the payload of each datagram. No test looks at them. */
+#define INDEX 1
+#define BODY_BYTES 20
+
+/* Sends a control message to `peer`. */
+static void send_control(struct mmc_endpoint *endpoint, uint32_t peer)
+{
+	send_to(endpoint, peer, SUBGROUP, true, INDEX, BODY_BYTES);
+}
+
+/* Sends data to `peer`, which may be MMC_PEER_ALL. */
+static void send_data(struct mmc_endpoint *endpoint, uint32_t peer)
+{
+	send_to(endpoint, peer, SUBGROUP, false, INDEX, BODY_BYTES);
+}
+
 /*
- * Waits a while, and checks that nothing arrives, that arm() then returns false, which
- * means that this thread may sleep, and that no descriptor is readable.
+ * Waits a while, and checks that nothing arrives. Then checks that arm() returns false,
+ * which allows this thread to sleep. Finally checks that no descriptor is readable.
  */
 static void arm_when_quiet(struct mmc_endpoint *endpoint)
 {
 	CHECK(is_quiet(endpoint));
 	CHECK(!endpoint->driver->arm(endpoint));
-	CHECK(!sleep_ms(endpoint, 0));
+	CHECK(!sleep_until_readable(endpoint, 0));
 }
 
-/* The first descriptor announces control traffic, and the last one announces data. */
+/*
+ * The last descriptor becomes readable when data arrives. The first one becomes readable
+ * when a control message arrives, when a read ends, and when a connection breaks.
+ */
 enum { CONTROL = 1, DATA = 2 };
 
 /*
  * Waits until a descriptor is readable. Returns CONTROL if the first one is, DATA if
  * the last one is, or both bits.
  */
-static unsigned readable(struct mmc_endpoint *endpoint)
+static unsigned await_readable(struct mmc_endpoint *endpoint)
 {
 	struct pollfd watched[MMC_ENDPOINT_FDS_MAX];
 	int fds[MMC_ENDPOINT_FDS_MAX];
@@ -48,22 +70,21 @@ static void control_and_data_wake_separately(void)
 	team_start(&team, 8);
 	for (int round = 0; round < 3; round++) {
 		/*
-		 * Rank 1 is a partner of rank 0, so its message comes over the
-		 * connection between them. Rank 3 is not a partner, so its
-		 * message comes as a unicast datagram. Both messages are control
-		 * traffic, whereas rank 2 multicasts data.
+		 * Ranks 1 and 3 send control messages. Rank 1 is a partner of
+		 * rank 0, and sends over their connection. Rank 3 is not a
+		 * partner, and sends a unicast datagram. Rank 2 multicasts data.
 		 */
 		arm_when_quiet(team.endpoints[0]);
-		send_to(team.endpoints[1], 0, 0, true, 1, 20);
-		CHECK_EQ(readable(team.endpoints[0]), CONTROL);
+		send_control(team.endpoints[1], 0);
+		CHECK_EQ(await_readable(team.endpoints[0]), CONTROL);
 		CHECK_EQ(receive_one(team.endpoints[0]).source, 1);
 		arm_when_quiet(team.endpoints[0]);
-		send_to(team.endpoints[3], 0, 0, true, 1, 20);
-		CHECK_EQ(readable(team.endpoints[0]), CONTROL);
+		send_control(team.endpoints[3], 0);
+		CHECK_EQ(await_readable(team.endpoints[0]), CONTROL);
 		CHECK_EQ(receive_one(team.endpoints[0]).source, 3);
 		arm_when_quiet(team.endpoints[0]);
-		send_to(team.endpoints[2], MMC_PEER_ALL, 0, false, 1, 20);
-		CHECK_EQ(readable(team.endpoints[0]), DATA);
+		send_data(team.endpoints[2], MMC_PEER_ALL);
+		CHECK_EQ(await_readable(team.endpoints[0]), DATA);
 		CHECK_EQ(receive_one(team.endpoints[0]).source, 2);
 	}
 	team_close(&team);
@@ -72,6 +93,8 @@ static void control_and_data_wake_separately(void)
 static void a_read_wakes(void)
 {
 	static uint8_t memory[64];
+	const uint32_t peer = 1;
+	const uint64_t cookie = 0;
 	struct mmc_region region;
 	struct mmc_stretch stretch;
 	struct team team;
@@ -79,12 +102,13 @@ static void a_read_wakes(void)
 	team_start(&team, 2);
 	succeed(team.endpoints[1]->driver->register_memory(
 		team.endpoints[1], memory, sizeof(memory), &region));
-	stretch = (struct mmc_stretch){ region.address, region.key, 64 };
+	stretch = (struct mmc_stretch){ region.address, region.key,
+					sizeof(memory) };
 	arm_when_quiet(team.endpoints[0]);
-	CHECK_EQ(team.endpoints[0]->driver->read(team.endpoints[0], 1, &stretch,
-						 1, 0),
+	CHECK_EQ(team.endpoints[0]->driver->read(team.endpoints[0], peer,
+						 &stretch, 1, cookie),
 		 0);
-	CHECK_EQ(readable(team.endpoints[0]), CONTROL);
+	CHECK_EQ(await_readable(team.endpoints[0]), CONTROL);
 	CHECK_EQ(receive_one(team.endpoints[0]).kind, MMC_EVENT_READ);
 	team.endpoints[1]->driver->deregister_memory(team.endpoints[1],
 						     &region);
@@ -99,13 +123,13 @@ static void a_broken_connection_wakes(void)
 	team.endpoints[1]->driver->close(team.endpoints[1]);
 	team.endpoints[1] = NULL;
 	arm_when_quiet(team.endpoints[0]);
-	send_to(team.endpoints[0], 1, 0, true, 1, 20);
-	CHECK_EQ(readable(team.endpoints[0]), CONTROL);
+	send_control(team.endpoints[0], 1);
+	CHECK_EQ(await_readable(team.endpoints[0]), CONTROL);
 	CHECK_EQ(receive_one(team.endpoints[0]).kind, MMC_EVENT_BROKEN);
 	team_close(&team);
 }
 
-/* What arrives before arm() is called may not wake the thread: arm() must report it. */
+/* What arrived before arm() is called might not wake the thread, so arm() reports it. */
 static void arm_reports_what_arrived_before(void)
 {
 	struct mmc_endpoint *endpoint;
@@ -115,11 +139,15 @@ static void arm_reports_what_arrived_before(void)
 	team_start(&team, 2);
 	endpoint = team.endpoints[0];
 	for (int round = 0; round < 20; round++) {
-		send_to(team.endpoints[1], 0, 0, round % 2 == 0, 1, 20);
-		send_to(team.endpoints[1], MMC_PEER_ALL, 0, false, 1, 20);
+		if (round % 2 == 0)
+			send_control(team.endpoints[1], 0);
+		else
+			send_data(team.endpoints[1], 0);
+		send_data(team.endpoints[1], MMC_PEER_ALL);
 		for (int i = 0; i < 2; i++) {
 			while (!endpoint->driver->arm(endpoint))
-				CHECK(sleep_ms(endpoint, PATIENCE_MS));
+				CHECK(sleep_until_readable(endpoint,
+							   PATIENCE_MS));
 			/* arm() returns true until the event is polled. */
 			CHECK(endpoint->driver->arm(endpoint));
 			CHECK_EQ(endpoint->driver->poll(endpoint, &event, 1),
@@ -132,8 +160,8 @@ static void arm_reports_what_arrived_before(void)
 }
 
 /*
- * After a thread has polled the event that woke it, at most two false alarms follow:
- * the device may wake the thread once more, and arm() may return true once more.
+ * Once a thread has polled the event that woke it, at most two false alarms follow: the
+ * device may wake the thread once more, and arm() may return true once more.
  */
 static void a_polled_event_wakes_at_most_twice_more(void)
 {
@@ -145,11 +173,11 @@ static void a_polled_event_wakes_at_most_twice_more(void)
 	team_start(&team, 2);
 	endpoint = team.endpoints[0];
 	arm_when_quiet(endpoint);
-	send_to(team.endpoints[1], MMC_PEER_ALL, 0, false, 1, 20);
-	CHECK_EQ(readable(endpoint), DATA);
+	send_data(team.endpoints[1], MMC_PEER_ALL);
+	CHECK_EQ(await_readable(endpoint), DATA);
 	CHECK_EQ(endpoint->driver->poll(endpoint, &event, 1), 1);
 	while (nwoken < 10 && (endpoint->driver->arm(endpoint) ||
-			       sleep_ms(endpoint, QUIET_MS))) {
+			       sleep_until_readable(endpoint, QUIET_MS))) {
 		CHECK_EQ(endpoint->driver->poll(endpoint, &event, 1), 0);
 		nwoken++;
 	}
@@ -159,7 +187,7 @@ static void a_polled_event_wakes_at_most_twice_more(void)
 
 /* ---- at random times ----------------------------------------------------- */
 
-enum { MESSAGES = 400 };
+enum { MESSAGES = 400, PAUSE_NS_MAX = 300000 };
 
 /* Sends MESSAGES datagrams, each after a random pause and of a random kind. */
 static void *send_at_random_times(void *argument)
@@ -169,26 +197,26 @@ static void *send_at_random_times(void *argument)
 
 	for (uint32_t i = 0; i < MESSAGES; i++) {
 		struct timespec pause = {
-			.tv_nsec = (long)mmc_prng_below(&prng, 300000),
+			.tv_nsec = (long)mmc_prng_below(&prng, PAUSE_NS_MAX),
 		};
 
 		nanosleep(&pause, NULL);
 		switch (mmc_prng_below(&prng, 3)) {
 		case 0:
-			send_to(endpoint, 0, 0, true, i, 20);
+			send_control(endpoint, 0);
 			break;
 		case 1:
-			send_to(endpoint, 0, 0, false, i, 20);
+			send_data(endpoint, 0);
 			break;
 		default:
-			send_to(endpoint, MMC_PEER_ALL, 0, false, i, 20);
+			send_data(endpoint, MMC_PEER_ALL);
 			break;
 		}
 	}
 	return NULL;
 }
 
-/* A thread that sleeps until something arrives receives every datagram. */
+/* A thread that sleeps whenever nothing is there receives every datagram. */
 static void no_arrival_is_slept_through(void)
 {
 	struct mmc_event events[4];
