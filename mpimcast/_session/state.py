@@ -314,18 +314,19 @@ class CommunicatorState:
         if self._streams is not None:
             self._streams.depart(ends=ends)
 
-    def leave(self) -> MPI.Request | None:
+    def leave(self, *, finishes: bool = True) -> MPI.Request | None:
         """Begin to wait until no rank needs an answer from this one any more.
 
-        A rank that knows of a failure need not wait, but must begin to, since the other
-        ranks do wait. Return None if there is nothing to wait for, or no way to.
+        A rank that knows of a failure, or fails and so `finishes` nothing, takes part
+        for the others' sake. Return None if there is nothing, or no way, to wait for.
         """
         if self._private is None or self._forked():
             return None
-        nstreams = 0 if self._streams is None else self._streams.leave()
+        streams = self._streams
+        nstreams = 0 if streams is None else streams.leave(finishes=finishes)
         if nstreams is None:
             return None
-        self._maxima[0], self._maxima[1] = nstreams, self._is_futile()
+        self._maxima[0], self._maxima[1] = nstreams, not finishes or self._is_futile()
         with contextlib.suppress(MPI.Exception):
             return self._private.Iallreduce(MPI.IN_PLACE, self._maxima, MPI.MAX)
         return None
@@ -353,8 +354,7 @@ class CommunicatorState:
         self.depart(ends=False)
         request = self.leave()
         self._await(request)
-        # A request that has completed is MPI.REQUEST_NULL, and so false. If some rank
-        # uses more than one stream, the others belong to its persistent requests.
+        # A completed request is false. Persistent requests own all streams but one.
         released = request is not None and not request
         if released and self._streams is not None and self._maxima[0] > 1:
             self._streams.comm = self._need_private()
