@@ -129,6 +129,27 @@ again.Wait()
     assert "what the user did" in said
 
 
+@pytest.mark.usefixtures("either")
+@LIBRARIES
+def test_exception_at_the_end(bin_folder: Path) -> None:
+    """Ranks that end do not wait for one that fails, as under the MPI library alone."""
+    status, said = job(
+        """
+comm.Dup().Allgather(block, place)
+if rank == 1:
+    comm.Iallgather(block, place)
+    raise ValueError("what the user did")
+check()
+say("end")
+""",
+        bin_folder,
+        nranks=3,
+    )
+    assert status not in {0, TIMED_OUT}
+    assert "what the user did" in said
+    assert said.count("end") >= 2
+
+
 @pytest.mark.parametrize(
     ("call", "text"),
     [

@@ -30,7 +30,7 @@ class Closable(Protocol):
 
     def depart(self, *, ends: bool) -> None: ...
 
-    def leave(self) -> MPI.Request | None: ...
+    def leave(self, *, finishes: bool) -> MPI.Request | None: ...
 
     def end(self, request: MPI.Request | None) -> None: ...
 
@@ -46,10 +46,11 @@ class _Register:
     def close_all(self) -> None:
         """Close everything; the order need not be the same on all ranks.
 
-        A program that ends by an error waits for no rank: an uncaught exception is on
-        its way to the user, or mpi4py's runner is about to abort the job. Before such
-        an abort, do not even tell another rank, which might end the job with another
-        status.
+        A program that ends by an error finishes none of its operations: an uncaught
+        exception is on its way to the user, or mpi4py's runner is about to abort the
+        job. Before such an abort, do not even tell another rank, which might end the
+        job with another status. If there is no abort, MPI.Finalize will wait for all
+        ranks, and so they may wait for each other here, unless some are missing.
         """
         if MPI.Is_finalized():
             return
@@ -64,10 +65,13 @@ class _Register:
             if not failing:
                 each.join()
             each.depart(ends=True)
-        requests = [None if failing else each.leave() for each in closing]
+        deserted = _misses_ranks(getattr(sys, "last_value", None))
+        requests = [
+            None if deserted else each.leave(finishes=not failing) for each in closing
+        ]
         for each, request in zip(closing, requests, strict=True):
             each.end(request)
-        if _misses_ranks(getattr(sys, "last_value", None)):
+        if deserted:
             # MPI.Finalize would wait for the missing ranks.
             self.abort(1)
 

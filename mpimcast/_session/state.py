@@ -74,7 +74,7 @@ class CommunicatorState:
         self._streams: Streams | None = None
         self._carrier: Carrier | None = None
         # [0]: how many streams are in use: one, and one for each persistent request.
-        # [1]: 1 if it is futile to wait for all ranks, else 0.
+        # [1]: 1 if this rank fails or it is futile to wait for all ranks, else 0.
         # When the request of `leave` completes, each is the maximum over all ranks.
         self._maxima = array("i", [0, 0])
         self._last_counters: Mapping[str, int] | None = None
@@ -314,18 +314,19 @@ class CommunicatorState:
         if self._streams is not None:
             self._streams.depart(ends=ends)
 
-    def leave(self) -> MPI.Request | None:
+    def leave(self, *, finishes: bool = True) -> MPI.Request | None:
         """Begin to wait until no rank needs an answer from this rank any more.
 
-        After a failure this rank need not wait to the end. It must still begin, since
-        the others wait for it. Return None if waiting is needless or impossible.
+        A rank that fails, and so `finishes` nothing, still takes part for the others.
+        Return None if waiting is needless or impossible.
         """
         if self._private is None or self._forked():
             return None
-        nstreams = 0 if self._streams is None else self._streams.leave()
+        streams = self._streams
+        nstreams = 0 if streams is None else streams.leave(finishes=finishes)
         if nstreams is None:
             return None
-        self._maxima[0], self._maxima[1] = nstreams, self._is_futile()
+        self._maxima[0], self._maxima[1] = nstreams, not finishes or self._is_futile()
         with contextlib.suppress(MPI.Exception):
             return self._private.Iallreduce(MPI.IN_PLACE, self._maxima, MPI.MAX)
         return None
@@ -353,8 +354,7 @@ class CommunicatorState:
         self.depart(ends=False)
         request = self.leave()
         self._await(request)
-        # A request that has completed is MPI.REQUEST_NULL, which is false. If a rank
-        # uses more than one stream, it has persistent requests.
+        # A completed request is false. Persistent requests own all streams but one.
         released = request is not None and not request
         if released and self._streams is not None and self._maxima[0] > 1:
             self._streams.comm = self._need_private()  # the user frees the other one

@@ -366,14 +366,14 @@ class Streams:
             for opened in self._opened.values():
                 opened.stream.leave()
 
-    def leave(self) -> int | None:
-        """Finish what is under way; return how many streams this rank still uses.
+    def leave(self, *, finishes: bool) -> int | None:
+        """Finish what is under way, if so told; return how many streams are in use.
 
         Return None if some rank no longer answers, here or on another communicator of
         the team: all ranks learn of that, and even starting a barrier with that rank
         may block.
         """
-        for pending in self._under_way.copy():
+        for pending in self._under_way.copy() if finishes else ():
             pending.sleep()
         if any(opened.stream.deserted() for opened in self._opened.values()):
             self.team.deserted = True

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -17,10 +19,16 @@ from mpimcast import Intracomm
 SETTINGS = {"transport": "udp", "min_bytes": 0, "chunk_bytes": 512}
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose what carries the data."""
+    """Choose what carries the data, and give each rank a temporary folder of its own.
+
+    In the folder that pytest would choose, ranks that end remove each other's.
+    """
     if config.getoption("--shm"):
         SETTINGS["transport"] = "shm"
+    config.option.basetemp = tempfile.mkdtemp(prefix="mpimcast-tests-")
+    config.add_cleanup(lambda: shutil.rmtree(config.option.basetemp))
 
 
 def pytest_collection_modifyitems(
