@@ -69,6 +69,44 @@ static void waits_as_long_as_answers_take(void)
 	receiver_close(&at);
 }
 
+/*
+ * Hears `nbursts` bursts of ten chunks, from `*next` on, with 3 ms between them, and
+ * returns how many chunks are requested meanwhile.
+ */
+static unsigned hear_bursts(struct receiver *at, uint32_t *next,
+			    unsigned nbursts)
+{
+	unsigned nrequested = 0;
+
+	while (nbursts-- > 0) {
+		for (unsigned i = 0; i < 10; i++)
+			hear(at, (*next)++);
+		for (unsigned i = 0; i < 60; i++) {
+			at->now_ns += MMC_MS_NS / 20;
+			nrequested += ask(at);
+		}
+	}
+	return nrequested;
+}
+
+/*
+ * A link that brings chunks in bursts is not idle between two of them, although they
+ * are many round trips apart: an answer may be behind the next burst.
+ */
+static void waits_between_bursts(void)
+{
+	struct receiver at;
+	uint32_t next = 2000;
+
+	receiver_open(&at, 3, 1000, 3, MMC_REPAIR_NAK);
+	begin(&at);
+	CHECK_EQ(hear_bursts(&at, &next, 2), 0);
+	hear(&at, 1000);
+	hear(&at, 1003);
+	CHECK_EQ(hear_bursts(&at, &next, 6), 2);
+	receiver_close(&at);
+}
+
 /* On an idle link a request is repeated soon, however long earlier answers took. */
 static void hastens_on_an_idle_link(void)
 {
@@ -159,5 +197,5 @@ static void late_on_a_busy_link(void)
 
 CHECK_MAIN(CHECK_TEST(part_of_the_budget),
 	   CHECK_TEST(waits_as_long_as_answers_take),
-	   CHECK_TEST(asks_directly_for_few),
+	   CHECK_TEST(waits_between_bursts), CHECK_TEST(asks_directly_for_few),
 	   CHECK_TEST(hastens_on_an_idle_link), CHECK_TEST(late_on_a_busy_link))

@@ -141,9 +141,21 @@ void mmc_loss_suppress(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 	}
 }
 
+void mmc_loss_end_lull(struct mmc_loss *loss, uint64_t now_ns)
+{
+	uint64_t lull_ns = now_ns - loss->heard_ns;
+
+	/* The time until the first chunk is the senders' and not the link's. */
+	if (mmc_loss_heard(loss) <= 1)
+		return;
+	loss->lull_ns = loss->lull_ns == 0 ? lull_ns
+					   : (3 * loss->lull_ns + lull_ns) / 4;
+}
+
 /*
  * Returns whether answers may still be on their way: the request may have queued behind
- * one window of chunks, and the answer behind another.
+ * one window of chunks, and the answer behind another. Between bursts of chunks the
+ * queues are not empty.
  */
 static bool may_be_queued(const struct mmc_loss *loss, uint64_t now_ns)
 {
@@ -151,7 +163,11 @@ static bool may_be_queued(const struct mmc_loss *loss, uint64_t now_ns)
 	uint64_t window_chunks =
 		(uint64_t)schedule->window_chunks * schedule->nchains;
 
-	return now_ns - loss->heard_ns < mmc_loss_retry_ns(loss, now_ns) &&
+	uint64_t idle_ns =
+		mmc_max_u64(mmc_loss_retry_ns(loss, now_ns),
+			    mmc_min_u64(2 * loss->lull_ns, MMC_BACKOFF_MAX_NS));
+
+	return now_ns - loss->heard_ns < idle_ns &&
 	       now_ns - loss->retried_ns < QUEUED_MAX_NS &&
 	       mmc_loss_heard(loss) - loss->retried_heard < 2 * window_chunks;
 }
