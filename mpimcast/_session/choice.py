@@ -4,8 +4,9 @@
 Sizes are measured by class: all whose numbers of bytes have equally many bits. In the
 first blocking calls of a class the two ways take turns. The results are the same, so
 that a trial wastes nothing but time. Each trial begins once all ranks have entered it,
-and counts as long as its slowest rank says. All ranks learn the times of all, and
-compute the same choice from them, whatever their clocks say.
+and counts as long as its slowest rank says. As they enter the next call of the class,
+all ranks learn the times of all, and compute the same choice from them, whatever their
+clocks say.
 """
 
 from __future__ import annotations
@@ -59,6 +60,8 @@ class Trials:
         The number of the call that decided.
     latest : Way
         The way of the latest trial.
+    untold_ns : int
+        The time of the latest trial on this rank until all ranks know it, otherwise 0.
     """
 
     times_ns: dict[Way, list[int]] = field(
@@ -67,6 +70,7 @@ class Trials:
     decided: Way | None = None
     at_call: int = 0
     latest: Way = Way.OURS
+    untold_ns: int = 0
     _ncalls: int = 0
 
     def next_way(self) -> Way:
@@ -86,10 +90,10 @@ class Trials:
         self.decided = None
         return True
 
-    def note(self, way: Way, took_ns: int) -> None:
-        """Record a trial, and decide if it was the last."""
-        self.times_ns[way].append(max(took_ns, 1))
-        self.latest = way
+    def note(self, took_ns: int) -> None:
+        """Record the time of the latest trial, and decide if it was the last."""
+        way, self.untold_ns = self.latest, 0
+        self.times_ns[way].append(took_ns)
         if self.times_ns[way.other] and self._is_enough(way):
             self.decide(min(Way, key=self.best_ns))
 
@@ -188,7 +192,9 @@ class Choice:
     def run_trial(
         self, name: str, nbytes: int, runs: Mapping[Way, Callable[[], None]]
     ) -> None:
-        """Run a blocking call on one way, and measure it on all ranks. Collective.
+        """Run a blocking call on one way, and measure it. Collective.
+
+        First record the trial before this one, which may decide the way.
 
         Parameters
         ----------
@@ -198,16 +204,19 @@ class Choice:
             Runs the call, by way.
         """
         trials = self._trials(name, nbytes)
-        way = trials.next_way()
-        self._tell_all(0)
-        begin_ns = self._clock_ns()
-        runs[way]()
-        took_ns = self._clock_ns() - begin_ns
-        self.counters[f"trials_{way.value}"] += 1
-        self.counters[f"trials_{way.value}_ns"] += took_ns
-        trials.note(way, max(self._tell_all(took_ns)))
+        longest_ns = max(self._tell_all(trials.untold_ns))
+        if longest_ns > 0:
+            trials.note(longest_ns)
         if trials.decided:
             self._on_decided(name, nbytes.bit_length(), trials.decided)
+            runs[trials.decided]()
+            return
+        way = trials.latest = trials.next_way()
+        begin_ns = self._clock_ns()
+        runs[way]()
+        trials.untold_ns = max(1, self._clock_ns() - begin_ns)
+        self.counters[f"trials_{way.value}"] += 1
+        self.counters[f"trials_{way.value}_ns"] += trials.untold_ns
 
     def expected_way(self, name: str, nbytes: int) -> Way:
         """Return the way of a call that returns a request, which is never a trial."""

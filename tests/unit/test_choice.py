@@ -116,7 +116,7 @@ def test_the_faster_way_wins() -> None:
             program.call("Bcast", 4096, ours_ns * 1000, library_ns * 1000)
         assert program.taken[8:] == [best] * 42
         assert program.decisions == [("Bcast", 13, best)]
-        assert "decided at call 8" in program.choice.explain(5000)
+        assert "decided at call 9" in program.choice.explain(5000)
 
 
 def test_a_first_trial_may_be_slow() -> None:
