@@ -95,9 +95,9 @@ def run_unchecked(
     """Run a command and return its exit status and output.
 
     The command has no input. If it is still running after `limit_s` seconds, it gets
-    SIGTERM, so that a launcher can end its ranks. If it is still running ten seconds
-    later, or once it has ended, the rest of its process group is killed. The status of
-    a command that ran past its limit is TIMED_OUT.
+    SIGTERM, so that a launcher can end its ranks. As soon as the command has ended, but
+    at most ten seconds later, all processes that are left of its process group are
+    killed. The status of a command that ran past its limit is TIMED_OUT.
     """
     process = subprocess.Popen(
         command,

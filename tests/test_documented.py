@@ -110,7 +110,7 @@ def slugs(document: Path) -> set[str]:
 
 @pytest.mark.timeout(200)
 def test_types() -> None:
-    """A program that uses the whole public API passes mypy's strict mode, and runs."""
+    """A program with all public names passes mypy's strict mode, and runs."""
     run([*MYPY, TYPED], limit_s=180)
     assert run([*mpirun(2), TYPED], limit_s=60).count("used") == 2
 

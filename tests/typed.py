@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A program that uses the whole public API; a test type-checks it and runs it."""
+"""A program with all public names of mpimcast; a test type-checks it and runs it."""
 
 from __future__ import annotations
 
@@ -110,7 +110,12 @@ def errors(comm: mpimcast.Intracomm) -> None:
     try:
         comm.Bcast(np.zeros(4))
     # The Bcast succeeds. Only the type checker needs this handler.
-    except (mpimcast.TimedOut, mpimcast.TransportError, mpimcast.ConfigError) as error:
+    except (
+        mpimcast.ConfigError,
+        mpimcast.RankLeft,
+        mpimcast.TimedOut,
+        mpimcast.TransportError,
+    ) as error:
         assert_type(error.epoch, int | None)
         assert_type(error.ranks, tuple[int, ...])
         assert_type(error.missing_chunks, int)
@@ -135,7 +140,7 @@ def public() -> None:
 
 
 def main() -> None:
-    """Use the whole public API."""
+    """Use all public names of mpimcast."""
     public()
     comm = UserComm(MPI.COMM_WORLD, transport="auto", min_bytes=0, timeout=20.0)
     blocking(comm)

@@ -37,13 +37,13 @@ class Case(NamedTuple):
     def speed_over_best(self, *, tuned: bool | None = None) -> float | None:
         """Return mpimcast's speed as a multiple of the best peer's; None if unknown.
 
-        If `tuned` is True, only peers that are tuned by hand count. If it is False,
-        only the others count. If it is None, all peers count.
+        If `tuned` is True, only hand-tuned peers count. If it is False, only the others
+        count. If it is None, all peers count.
         """
         # ratio() takes mpimcast's own results from the same dictionary as the peers'.
         contenders = {
-            contender: sizes
-            for contender, sizes in self.contenders.items()
+            contender: summaries
+            for contender, summaries in self.contenders.items()
             if tuned is None
             or contender in OUR_CONTENDERS
             or (contender in TUNED) == tuned
@@ -62,8 +62,8 @@ class Case(NamedTuple):
         """
         values = [
             quantity_of(theirs)
-            for contender, sizes in self.contenders.items()
-            for theirs in sizes
+            for contender, summaries in self.contenders.items()
+            for theirs in summaries
             if contender not in OUR_CONTENDERS
             and theirs.block_bytes == self.ours.block_bytes
         ]

@@ -32,8 +32,8 @@ class Comparison(NamedTuple):
     speed_over_best : Ratio
         mpimcast's speed as a multiple of the best peer's.
     speed_over_untuned : Ratio or None
-        mpimcast's speed as a multiple of the best untuned peer's: only peers that are
-        not tuned by hand count. None if none of them was measured alongside mpimcast.
+        mpimcast's speed as a multiple of the best untuned peer's: hand-tuned peers are
+        left out. None if no other peer was measured alongside mpimcast.
     """
 
     scenario: Scenario
@@ -89,9 +89,9 @@ def compare(scenarios: Scenarios) -> Iterator[Comparison]:
 
 def _of_variants(contenders: Summaries) -> Iterator[Summary]:
     """Yield the results of all variants of mpimcast."""
-    for contender, sizes in contenders.items():
+    for contender, summaries in contenders.items():
         if contender in OUR_CONTENDERS:
-            yield from sizes
+            yield from summaries
 
 
 def largest(scenarios: Scenarios) -> list[Comparison]:

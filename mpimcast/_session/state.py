@@ -52,7 +52,8 @@ class CommunicatorState:
         The sizes below which the MPI library carries operations.
     express : mapping
         Maps a kind of collective to a function, its shortest way to C. The function
-        returns whether mpimcast carried the call, or None if another way must be taken.
+        returns True if mpimcast carried the call, False if the MPI library must run it,
+        and None if the call must take the ordinary way.
     threaded : bool
         Whether mpimcast may carry operations that return a request. This requires that
         all ranks have THREAD_MULTIPLE. False until the ranks have agreed on that.
@@ -69,7 +70,7 @@ class CommunicatorState:
         self._size = comm.Get_size()
         self._reason = ""  # why `bypass` is True
         self._failure: Error | None = None
-        self._entry: Entry | None = None
+        self._entry: Entry | None = None  # of all ranks into this communicator
         self._private: Private | None = None
         self._streams: Streams | None = None
         self._carrier: Carrier | None = None
@@ -108,7 +109,7 @@ class CommunicatorState:
         self.thresholds.config = self.config
 
     def join_at_end(self) -> None:
-        """Let `join` enter this communicator at the end if no operation has until then.
+        """Let `join` enter this communicator at the end, unless an operation did so.
 
         Every rank must call this. In a job of several programs, some may not use
         mpimcast, so this does nothing there.
@@ -135,9 +136,8 @@ class CommunicatorState:
             return Explanation("mpi", self.config.reason_for_mpi)
         limit = self.thresholds.least_bytes
         if nbytes < limit:
-            return Explanation(
-                "mpi", f"blocks of {nbytes} bytes are below MIN_BYTES={limit}"
-            )
+            reason = f"blocks of {nbytes} bytes are below MIN_BYTES={limit}"
+            return Explanation("mpi", reason)
         if self._carrier is None:
             return Explanation(
                 self.config.transport,
@@ -207,9 +207,9 @@ class CommunicatorState:
             raise self._failure.again()
 
     def _fail(self, error: Error) -> None:
-        """Let later operations raise `error`, except small blocking operations."""
+        """Let operations that come here raise `error`: all but small blocking ones."""
         self._failure = error
-        self.thresholds.clear_request_limits()
+        self.thresholds.clear_request_limits()  # so small requests come here, too
 
     def _on_agreed(self, level: int) -> None:
         """Apply the settings and the least thread level; all ranks agree on both."""
@@ -303,9 +303,9 @@ class CommunicatorState:
             self._private = self._entry.join()
 
     def depart(self, *, ends: bool) -> None:
-        """Tell the ranks that await this rank that it starts no more operations.
+        """Tell the ranks that await this rank which operations it no longer starts.
 
-        Unless the program `ends`, this rank may still start persistent requests.
+        These are all if the program `ends`, and otherwise all but persistent requests.
         """
         if self._forked():
             return
@@ -317,8 +317,8 @@ class CommunicatorState:
     def leave(self, *, finishes: bool = True) -> MPI.Request | None:
         """Begin to wait until no rank needs an answer from this rank any more.
 
-        A rank that fails, and so `finishes` nothing, still takes part for the others.
-        Return None if waiting is needless or impossible.
+        `finishes` is False on a rank that fails: it finishes no operations, but takes
+        part for the others. Return None if waiting is needless or impossible.
         """
         if self._private is None or self._forked():
             return None
@@ -357,7 +357,7 @@ class CommunicatorState:
         # A completed request is false. Persistent requests own all streams but one.
         released = request is not None and not request
         if released and self._streams is not None and self._maxima[0] > 1:
-            self._streams.comm = self._need_private()  # the user frees the other one
+            self._streams.comm = self._need_private()  # the user frees the communicator
             lifetime.add(self)
             return
         self.end(request, clean=released and not self._maxima[1])

@@ -265,8 +265,10 @@ static void uneven_blocks_are_not_predictable(void)
 }
 
 /*
- * Equal blocks are not predictable if there are gaps between them. Only a request whose
- * blocks have gaps keeps their offsets in `offsets_bytes`; otherwise the field is NULL.
+ * Equal blocks are not predictable if there are gaps between them. `request.operation`
+ * is the operation as the caller has described it, while `request.op` is the core's
+ * state of it. The description keeps the blocks' offsets only if there are gaps;
+ * otherwise its `offsets_bytes` is NULL.
  */
 static void blocks_with_gaps_are_not_predictable(void)
 {

@@ -81,6 +81,10 @@ static void only_what_many_ranks_lack_is_multicast(void)
 			static struct model model;
 			unsigned nsent[NPEERS] = { 0 };
 			unsigned nmulticast = 0;
+			/*
+			 * How many chunks some rank lacks: rank p lacks ASKED_CHUNKS
+			 * chunks from chunk p on.
+			 */
 			uint32_t nlost = ASKED_CHUNKS + nasking - 1;
 			struct mmc_run run;
 			uint32_t peer;
@@ -89,6 +93,7 @@ static void only_what_many_ranks_lack_is_multicast(void)
 			model.repairer.multicast_min = multicast_min;
 			for (uint32_t p = 0; p < nasking; p++)
 				ask(&model, p, p, ASKED_CHUNKS);
+			/* `unconfirmed` says that an NCF is due. */
 			CHECK_EQ(model.repairer.unconfirmed,
 				 nasking >= multicast_min);
 			model.now_ns += GATHER_NS;
@@ -105,11 +110,9 @@ static void only_what_many_ranks_lack_is_multicast(void)
 					CHECK_EQ(nsent[p], ASKED_CHUNKS);
 			else
 				/*
-				 * Rank p lacks ASKED_CHUNKS chunks from chunk p on,
-				 * so `nlost` different chunks are lacking. At either
-				 * end of these, there are multicast_min - 1 chunks
-				 * that fewer than multicast_min ranks lack. All
-				 * other chunks are multicast.
+				 * At either end of the `nlost` chunks, there are
+				 * multicast_min - 1 that fewer than multicast_min
+				 * ranks lack. All others are multicast.
 				 */
 				CHECK_EQ(nmulticast,
 					 nlost - 2 * (multicast_min - 1));
@@ -162,8 +165,8 @@ static void sent_chunks_rest(void)
 }
 
 /*
- * After a chunk was sent to one rank by unicast, only that rank does not get it again
- * during the resting time. Another rank that asks for the chunk gets it.
+ * A chunk that was sent to one rank by unicast is not sent to that rank again during
+ * the resting time. Any other rank that asks for the chunk then still gets it.
  */
 static void a_unicast_serves_one_rank_only(void)
 {

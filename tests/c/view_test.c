@@ -82,7 +82,10 @@ static void headers(void)
 	subject_close(&subject);
 }
 
-/* After another rank reports a failure, the operation has its error and culprit. */
+/*
+ * After another rank reports a failure, the operation has the error and the culprit of
+ * that failure.
+ */
 static void a_failure(void)
 {
 	struct mmc_message message = subject_message(MMC_MESSAGE_RECORD);

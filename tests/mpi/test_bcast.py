@@ -74,10 +74,11 @@ def outcome(
     with Kind(name) as kind:
         nunits = row["nunits"]
         nitems = nunits * kind.items_per_unit
-        # In some FORMS the message begins one or two items after the start of the
-        # memory. For this, the memory has a double for each byte of two items, which is
-        # more than enough. It also has at least two units and three doubles after the
-        # message, to show whether Bcast writes past the message.
+        # This sum counts doubles. First come those that the message and two more units
+        # span. In some FORMS the message begins one or two items after the start of the
+        # memory. Two items extend over extent_bytes / 4 doubles, so 2 * extent_bytes is
+        # more than enough. What lies after the message, at least those two units and
+        # three doubles, shows whether Bcast writes past the message.
         extent_bytes = kind.datatype.Get_extent()[1]
         memory_doubles = kind.spanned_doubles(nunits + 2) + 2 * extent_bytes + 3
         owner = Owner(row["owner"], np.arange(memory_doubles) + 1e6 * (comm.rank + 1))

@@ -104,7 +104,7 @@ def test_copies(runner: str) -> None:
 
 
 def test_world_sent_to_other_ranks(tmp_path: Path) -> None:
-    """COMM_WORLD and COMM_SELF that are sent under ``run`` arrive as its constants."""
+    """COMM_WORLD and COMM_SELF, sent under ``run``, arrive as the receiver's own."""
     path = program(
         tmp_path,
         """
@@ -259,9 +259,9 @@ def test_extension_codes() -> None:
 def test_constants(runner: str) -> None:
     """COMM_WORLD and COMM_SELF are still valid after ``free``.
 
-    ``free`` makes a clone of a constant null. A second ``free`` of the clone does
-    nothing. For the handle or the Fortran integer of a constant, ``fromhandle`` and
-    ``f2py`` return a communicator of the constant's type.
+    Once a clone of a constant is freed, the clone is null, and a second ``free`` of it
+    does nothing. For the handle or the Fortran integer of a constant, ``fromhandle``
+    and ``f2py`` return a communicator of the constant's type.
     """
     code = """
     from mpi4py import MPI

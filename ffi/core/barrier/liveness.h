@@ -38,7 +38,7 @@ struct mmc_liveness {
 	 */
 	uint64_t unexplained_ns;
 	uint64_t since_start_ns;   /* since the operation started */
-	uint64_t owner_unheard_ns; /* since `owner` was heard or became owner */
+	uint64_t owner_unheard_ns; /* since `owner` was set or last heard */
 
 	/* When the transport may next be asked whether a rank's process exists. */
 	uint64_t inquire_ns;
@@ -52,8 +52,10 @@ struct mmc_liveness {
 	uint64_t told_ns;
 	uint32_t late_rank; /* MMC_PEER_NONE: no rank is known to be late */
 	/*
-	 * The owner of missing chunks, if this rank awaits the chunks from another
-	 * rank, such as the left neighbour; otherwise MMC_PEER_NONE.
+	 * The owner of the first missing chunk, if the owner is not the awaited rank:
+	 * this rank may await the chunk from its left neighbour, for example.
+	 * Otherwise, or if no chunk is missing, MMC_PEER_NONE. Brought up to date when
+	 * this rank makes inquiries (operation/liveness.c).
 	 */
 	uint32_t owner;
 	/*

@@ -68,8 +68,8 @@ static bool needs_inquiry(const struct mmc_op *op)
 }
 
 /*
- * Returns whether this rank waits for `peer`, and `peer` is silent. This rank waits for
- * the awaited rank and for `owner`, the owner of missing chunks.
+ * Returns whether the operation depends on `peer`, and `peer` is silent. It depends on
+ * the awaited rank and, while data flows, also on `owner`, the owner of missing chunks.
  */
 static bool is_missed(const struct mmc_op *op, uint32_t peer)
 {
@@ -222,7 +222,7 @@ static void inquire_owner(struct mmc_op *op, uint64_t now_ns,
 
 /*
  * Makes an inquiry about the awaited rank if that rank is silent. Also asks the owner of
- * missing chunks, or inquires about it.
+ * missing chunks, and if the owner is silent, makes an inquiry about it, too.
  */
 static void inquire(struct mmc_op *op, uint64_t now_ns,
 		    struct mmc_actions *actions)
@@ -246,8 +246,8 @@ static void tell_of_late_rank(struct mmc_op *op, uint64_t now_ns,
 	struct mmc_liveness *liveness = &op->liveness;
 
 	/*
-	 * A report is now sent, or is not needed. If the rank is still late then, the
-	 * next answer to an inquiry will set `witnessed` again.
+	 * A report is now sent, or is not needed. If the rank stays late, the answer to
+	 * the next inquiry will set `witnessed` again.
 	 */
 	liveness->witnessed = false;
 	if (now_ns - liveness->told_ns < op->config.timeout_ns / 4)

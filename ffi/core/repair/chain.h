@@ -7,9 +7,9 @@
  * do not show that a chunk is missing, since a sender may begin before the sender of
  * the previous turn has ended.
  *
- * This rank may also be told how many chunks a sender has sent. If such a chunk is
- * missing, it is late after the allowance if the sender pauses, and lost once the
- * sender has been silent for longer (silence.c).
+ * This rank may also be told how many chunks a sender has sent. If one of the chunks
+ * that were sent is missing, it is late after the allowance if the sender pauses, and
+ * lost once the sender has been silent for longer (silence.c).
  *
  * Only a few senders of a chain are followed at a time: those that have begun and from
  * which more is expected, those that were passed over when a later sender began, and
@@ -54,19 +54,19 @@ struct mmc_sequence {
 	 */
 	uint32_t end;
 	/*
-	 * A copy of `end`. If a chunk of any sender was skipped, mmc_loss_gap() makes
-	 * this copy in all sequences, unless earlier copies are still in use. Chunks
-	 * below `gap_end` become late if they are still missing after the allowance for
-	 * reordering.
+	 * A copy of this sequence's `end`. If a chunk of any sender was skipped,
+	 * mmc_loss_gap() lets every sequence copy its own `end`, unless earlier copies
+	 * are still in use. Chunks below `gap_end` become late if they are still
+	 * missing after the allowance for reordering.
 	 */
 	uint32_t gap_end;
 	/* Missing chunks below this are late: no window waits for them. */
 	uint32_t late_end;
 	/*
-	 * A copy of `late_end`. If chunks of any sender became late,
-	 * mmc_loss_mark_late() makes this copy in all sequences, unless earlier copies
-	 * are still in use. Chunks below `noted_late_end` become lost if they are still
-	 * missing some time later.
+	 * A copy of this sequence's `late_end`. If chunks of any sender became late,
+	 * mmc_loss_mark_late() lets every sequence copy its own `late_end`, unless
+	 * earlier copies are still in use. Chunks below `noted_late_end` become lost if
+	 * they are still missing some time later.
 	 */
 	uint32_t noted_late_end;
 	uint32_t lost_end; /* missing chunks below this are lost */

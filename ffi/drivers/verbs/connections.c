@@ -303,7 +303,7 @@ mmc_verbs_connection_find(const struct mmc_verbs_connections *connections,
 	return NULL;
 }
 
-/* ---- breaking ------------------------------------------------------------ */
+/* ---- going down, and breaking -------------------------------------------- */
 
 bool mmc_verbs_is_silence(enum ibv_wc_status status)
 {
@@ -334,9 +334,9 @@ bool mmc_verbs_connection_reset(struct mmc_verbs_connection *connection)
 }
 
 /*
- * Takes a connection down, so that it can come up again. Returns false if the
- * connection can never come up again: the option timeout_ns is 0, which sets no time
- * within which to reconnect, or the reset fails.
+ * Takes a connection down, so that it can come up again. Returns false if it can never
+ * come up again: either the option timeout_ns is 0, which leaves no time in which to
+ * reconnect, or the reset fails.
  */
 static bool take_down(struct mmc_verbs_connections *connections,
 		      struct mmc_verbs_connection *connection)
@@ -348,8 +348,8 @@ static bool take_down(struct mmc_verbs_connections *connections,
 		return false;
 	/*
 	 * A connection that came up again but then carried nothing was never really
-	 * up, so `down_ns` keeps the time of its previous break. The first time that a
-	 * connection goes down, there is no previous break.
+	 * up, so `down_ns` keeps the time at which it went down before. The first time
+	 * that a connection goes down, there is no such time.
 	 */
 	if (connection->proven || connection->incarnation == 0)
 		connection->down_ns = now_ns;
@@ -361,9 +361,9 @@ static bool take_down(struct mmc_verbs_connections *connections,
 	return true;
 }
 
-void mmc_verbs_connection_break(struct mmc_verbs_connections *connections,
-				struct mmc_verbs_connection *connection,
-				enum ibv_wc_status status)
+void mmc_verbs_connection_on_error(struct mmc_verbs_connections *connections,
+				   struct mmc_verbs_connection *connection,
+				   enum ibv_wc_status status)
 {
 	if (connection->link != MMC_VERBS_LINK_UP)
 		return;
@@ -391,7 +391,7 @@ void mmc_verbs_connection_vouch(struct mmc_verbs_connections *connections,
 	connection->vouched = true;
 }
 
-/* Only an answered inquiry ends here. An inquiry that fails breaks the connection. */
+/* Only an answered inquiry ends here. If one fails, its connection does not stay up. */
 void mmc_verbs_inquiry_ended(struct mmc_verbs_connections *connections,
 			     struct mmc_verbs_connection *connection)
 {

@@ -140,7 +140,10 @@ int mmc_verbs_connection_bring_up(struct mmc_verbs_connection *connection,
 void mmc_verbs_connection_give_up(struct mmc_verbs_connections *connections,
 				  struct mmc_verbs_connection *connection);
 
-/* Returns whether `status` says that the peer's adapter did not answer. */
+/*
+ * Returns whether `status` says that the peer was silent: its adapter did not answer,
+ * or answered only that the peer had no receive posted.
+ */
 bool mmc_verbs_is_silence(enum ibv_wc_status status);
 
 /*
@@ -180,12 +183,13 @@ bool mmc_verbs_inquiries_take(struct mmc_verbs_connections *connections,
 			      struct mmc_event *event);
 
 /*
- * Takes down a connection that is up, because a request has ended with `status`. It can
- * come up again later, if mmc_verbs_is_transient() and the option timeout_ns is not 0;
- * otherwise it is marked as broken. Does nothing to a connection that is not up.
+ * Takes down or breaks a connection that is up, because a request has ended with
+ * `status`. The connection goes down if mmc_verbs_is_transient(), the option timeout_ns
+ * is not 0 and the device can reset it. Otherwise it is broken for good. Does nothing
+ * to a connection that is not up.
  */
-void mmc_verbs_connection_break(struct mmc_verbs_connections *connections,
-				struct mmc_verbs_connection *connection,
-				enum ibv_wc_status status);
+void mmc_verbs_connection_on_error(struct mmc_verbs_connections *connections,
+				   struct mmc_verbs_connection *connection,
+				   enum ibv_wc_status status);
 
 #endif

@@ -6,8 +6,8 @@
 
 /*
  * Appends `partner` to the `count` entries of `partners`, unless it is already there.
- * Two steps may lead to the same rank: among four ranks, two steps forward and two back
- * do. Returns the new number of entries.
+ * A rank may be a partner in both directions: among four ranks, the rank that is two
+ * ranks ahead is also two ranks behind. Returns the new number of entries.
  */
 static uint32_t add_once(uint32_t *partners, uint32_t count, uint32_t partner)
 {

@@ -122,7 +122,7 @@ void mmc_verbs_reads_break(struct mmc_verbs_reads *reads,
 			   struct mmc_verbs_connection *connection,
 			   enum ibv_wc_status status)
 {
-	mmc_verbs_connection_break(connections, connection, status);
+	mmc_verbs_connection_on_error(connections, connection, status);
 	for (unsigned i = 0; i < MMC_VERBS_NREADS; i++) {
 		struct mmc_verbs_read *read = &reads->items[i];
 

@@ -68,7 +68,7 @@ int mmc_verbs_reads_start(struct mmc_verbs_reads *reads,
 bool mmc_verbs_reads_reap(struct mmc_verbs_reads *reads,
 			  struct mmc_verbs_connections *connections);
 
-/* Does what mmc_verbs_connection_break() does, and fails the connection's reads. */
+/* Does what mmc_verbs_connection_on_error() does, and fails the connection's reads. */
 void mmc_verbs_reads_break(struct mmc_verbs_reads *reads,
 			   struct mmc_verbs_connections *connections,
 			   struct mmc_verbs_connection *connection,
