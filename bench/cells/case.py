@@ -51,6 +51,27 @@ class Case(NamedTuple):
         best = ratio(contenders, self.ours.block_bytes, self.ours.contender)
         return best.spread.median if best else None
 
+    def program_speed(self, first: int = 0) -> float | None:
+        """Return the best peer's time for a whole program as a multiple of mpimcast's.
+
+        A program is all operations of a round from number `first` on. Return the median
+        over the rounds, or None if no peer was measured.
+        """
+        summaries = self.contenders.values()
+        peers = [
+            each.operations_s
+            for each in (each for sizes in summaries for each in sizes)
+            if each.contender not in OUR_CONTENDERS
+            and each.block_bytes == self.ours.block_bytes
+        ]
+        ratios = [
+            min(sum(peer[round_][first:]) for peer in peers if round_ in peer)
+            / sum(times[first:])
+            for round_, times in self.ours.operations_s.items()
+            if any(round_ in peer for peer in peers)
+        ]
+        return spread(ratios).median if ratios else None
+
     def quantity_over_smallest(
         self, quantity_of: Callable[[Summary], float | None]
     ) -> float | None:

@@ -23,6 +23,9 @@ from bench.testbed.flow import flowing
 
 KIB, MIB = 1 << 10, 1 << 20
 
+# The calls of a program in cell I.
+CALLS = 50
+
 
 def take_turns(
     cell: str, setup: Setup, effort: Effort, sizes: Sizes
@@ -155,6 +158,55 @@ def small(effort: Effort) -> Iterator[Measurement]:
         yield from take_turns("G", setup, effort, sizes)
 
 
+def several_ranks_a_host(effort: Effort) -> Iterator[Measurement]:
+    """One switch and four hosts with two, and with four ranks each."""
+    sizes = dict.fromkeys(("Allgather", "Bcast"), (64 * KIB, 256 * KIB, MIB))
+    with Cluster(4) as cluster:
+        cluster.shape(200)
+        network = Network("cluster", rate_mbit=200, burst_bytes=BURST_BYTES)
+        for each in (2, 4):
+            numbers = [host for host in range(4) for _ in range(each)]
+            setup = Setup(replace(network, ranks_per_host=each), numbers, cluster)
+            yield from take_turns("H", setup, effort, sizes)
+
+
+def programs(effort: Effort) -> Iterator[Measurement]:
+    """Programs of 50 calls, for which mpimcast finds out by trials what carries them.
+
+    The only peer is the MPI library that mpimcast runs over.
+    """
+    sizes = dict.fromkeys(
+        ("Allgather", "Bcast"), (512, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB)
+    )
+    contenders = tuple(
+        each for each in effort.contenders if each.defaults or each.name == "openmpi"
+    )
+    effort = replace(effort, contenders=contenders)
+    with Cluster(8) as cluster:
+        for rate_mbit in (200, None):
+            cluster.shape(rate_mbit)
+            burst_bytes = BURST_BYTES if rate_mbit else 0
+            network = Network("cluster", rate_mbit=rate_mbit, burst_bytes=burst_bytes)
+            yield from _take_whole_turns(
+                Setup(network, range(8), cluster), effort, sizes
+            )
+    for nranks in (2, 4):
+        setup = Setup(Network("node"), range(nranks))
+        yield from _take_whole_turns(setup, effort, sizes)
+
+
+def _take_whole_turns(
+    setup: Setup, effort: Effort, sizes: Sizes
+) -> Iterator[Measurement]:
+    """Measure programs of cell I from their first call on."""
+    tasks = [task._replace(iterations=CALLS) for task in effort.tasks(setup, sizes)]
+    for round_ in effort.turns():
+        for contender in effort.contenders_of("I"):
+            yield from job.run(
+                "I", setup._replace(whole=True), contender, tasks, round_
+            )
+
+
 def devices(effort: Effort) -> Iterator[Measurement]:
     """RDMA devices in software, where a bare C program is the peer."""
     yield from verbs.measurements("V", 4, MIB, effort.turns(), effort.iterations)
@@ -175,5 +227,7 @@ CELLS = {
     "E": Cell("One node", one_node),
     "F": Cell("Allgather beside Reduce_scatter", beside_a_reduction),
     "G": Cell("Small blocks", small),
+    "H": Cell("Several ranks a host", several_ranks_a_host),
+    "I": Cell("Programs of 50 calls", programs),
     "V": Cell("RDMA devices in software", devices),
 }

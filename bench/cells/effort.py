@@ -81,5 +81,6 @@ def ideal_s(setup: Setup, collective: str, nbytes: int) -> float:
     rates = (setup.network.rate_mbit, setup.network.trunk_mbit)
     limits = (rate for rate in rates if rate is not None)
     rate_mbit = min(limits, default=_UNLIMITED_MBIT)
-    payload = payload_bytes(collective, len(setup.numbers), nbytes)
+    each = setup.network.ranks_per_host
+    payload = payload_bytes(collective, len(setup.numbers), nbytes, each)
     return payload * 8 / (rate_mbit * 1e6) + _LATENCY_S

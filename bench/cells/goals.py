@@ -11,9 +11,23 @@ from collections.abc import Callable, Iterator
 
 from bench.cells import summary
 from bench.cells.case import Case
-from bench.cells.goal import ABOVE_1_MIB, BIG, KIB, MIB, UP_TO_1_MIB, Goal, Reached
+from bench.cells.goal import (
+    ABOVE_1_MIB,
+    ANY,
+    BIG,
+    FROM_4_KIB,
+    FROM_64_KIB,
+    KIB,
+    MIB,
+    UP_TO_1_MIB,
+    Goal,
+    Reached,
+)
 from bench.cells.scenario import Scenario
 from bench.cells.summary import Scenarios
+
+# A class of sizes is decided by as many operations at most.
+TRIALS = 9
 
 # The payload's share of an Ethernet frame of 1,514 bytes. Every frame has the headers
 # of Ethernet (14 bytes) and IP (20). A datagram of mpimcast adds UDP's header (8) and
@@ -78,6 +92,21 @@ def _host_blocks(case: Case) -> float | None:
     return case.ours.host_blocks
 
 
+def _received(case: Case) -> float | None:
+    """Return what a host is sent, as a multiple of the payload."""
+    payload = case.scenario.payload_bytes(case.ours.block_bytes)
+    blocks = case.ours.received_blocks
+    return None if blocks is None else blocks * case.ours.block_bytes / payload
+
+
+def _program(case: Case) -> float | None:
+    return case.program_speed()
+
+
+def _settled(case: Case) -> float | None:
+    return case.program_speed(first=TRIALS)
+
+
 def _link(case: Case) -> float | None:
     """Return the payload's share of what the link could carry besides headers."""
     part = summary.link_part(case.scenario, case.ours)
@@ -120,6 +149,8 @@ def _at(**values: object) -> Callable[[Scenario], bool]:
 _PAIR = "Allgather+Reduce_scatter"
 
 _OVER_MPICH = "mpimcast-mpich"
+_SHARED = "mpimcast-shared"
+_BY_DEFAULT = "mpimcast-default"
 
 _LEAST, _MOST = True, False  # whether the bound of a goal is a minimum
 _BY_CLEAN = "time as a multiple of that without loss"
@@ -215,6 +246,19 @@ GOALS = (
         for bound, sizes in ((1.2, UP_TO_1_MIB), (0.97, ABOVE_1_MIB))
         for name in ("Allgather", "Bcast")
     ),
+    *(
+        Goal(
+            "E",
+            f"{_BEST}, shared result",
+            _LEAST,
+            2,
+            _best,
+            name,
+            FROM_64_KIB,
+            contender=_SHARED,
+        )
+        for name in ("Allgather", "Bcast")
+    ),
     Goal("F", f"{_BEST}, over MPICH", _LEAST, 1, _best, _PAIR, contender=_OVER_MPICH),
     Goal(
         "F",
@@ -224,6 +268,23 @@ GOALS = (
         _sent,
         _PAIR,
         contender=_OVER_MPICH,
+    ),
+    *(
+        Goal("H", *what, name, sizes)
+        for what, sizes in (
+            ((_BEST, _LEAST, 1, _best), ANY),
+            (("share of the link that headers leave", _LEAST, 0.95, _link), BIG),
+            (("bytes a host is sent by payload", _MOST, 1.06, _received), ANY),
+        )
+        for name in ("Allgather", "Bcast")
+    ),
+    *(
+        Goal("I", *what, name, FROM_4_KIB, contender=_BY_DEFAULT)
+        for what in (
+            ("times as fast as the MPI library, with trials", _LEAST, 0.97, _program),
+            ("times as fast after them", _LEAST, 0.99, _settled),
+        )
+        for name in ("Allgather", "Bcast")
     ),
     Goal("V", "time as a multiple of the bare program's", _MOST, 1.25, _by_bare),
 )

@@ -30,9 +30,12 @@ from bench.page.units import number, size
 _COLOURS = {
     OURS: "#c1272d",
     "mpimcast-mpich": "#e08214",
+    "mpimcast-shared": "#e08214",
+    "mpimcast-default": "#c1272d",
     "mpich": "#0000a7",
     "mpich-tuned": "#0000a7",
     "openmpi": "#008176",
+    "openmpi-han": "#5aa02c",
     "openmpi-tuned": "#008176",
     BARE: "#777777",
 }

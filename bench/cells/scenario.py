@@ -21,6 +21,8 @@ class Scenario(NamedTuple):
         """Return the scenario in words, for a heading."""
         network = self.network
         words = [f"{self.collective}, P = {self.nranks}"]
+        if network.ranks_per_host > 1:
+            words.append(f"{network.ranks_per_host} ranks a host")
         if network.kind == "node":
             words.append("one machine")
         elif network.kind == "verbs":
@@ -38,7 +40,8 @@ class Scenario(NamedTuple):
 
     def payload_bytes(self, block_bytes: int) -> int:
         """Return the bytes that each host has to receive, without headers."""
-        return payload_bytes(self.collective, self.nranks, block_bytes)
+        each = self.network.ranks_per_host
+        return payload_bytes(self.collective, self.nranks, block_bytes, each)
 
 
 def scenario_of(measurement: Measurement) -> Scenario:

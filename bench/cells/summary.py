@@ -32,11 +32,16 @@ class Summary:
         By round, the median time of its operations, in seconds.
     seconds : Spread
         The spread of the rounds' medians.
+    operations_s : dict
+        By round, the time of each operation in order, in seconds.
     processor_s : float or None
         The median processor time that all ranks used in an operation.
     host_blocks, trunk_blocks : float or None
         The bytes that the busiest host, and the busier trunk end, sent in an operation:
         bytes with all frame headers, divided by those of a block.
+    received_blocks : float or None
+        The bytes that the host which receives most was sent in an operation: bytes with
+        all frame headers, divided by those of a block.
     dropped_frames : int
         The frames that were dropped because the queues of ports were full.
     lost_chunks, repair_bytes, lost_bytes
@@ -59,9 +64,11 @@ class Summary:
     block_bytes: int
     rounds: dict[int, float]
     seconds: Spread
+    operations_s: dict[int, list[float]]
     processor_s: float | None
     host_blocks: float | None
     trunk_blocks: float | None
+    received_blocks: float | None
     dropped_frames: int
     lost_chunks: int
     repair_bytes: int
@@ -122,9 +129,11 @@ def _summary(contender: str, nbytes: int, group: Sequence[Measurement]) -> Summa
         block_bytes=nbytes,
         rounds=medians,
         seconds=spread(list(medians.values())),
+        operations_s=dict(rounds),
         processor_s=statistics.median(processor) if processor else None,
         host_blocks=busiest("host"),
         trunk_blocks=busiest("trunk"),
+        received_blocks=busiest("to"),
         dropped_frames=sum(
             port["dropped_frames"] for each in group for port in each.ports.values()
         ),

@@ -33,6 +33,13 @@ class Contender:
         The launcher that starts the ranks.
     ours : bool
         Whether mpimcast carries out the operations; otherwise the MPI library does.
+    defaults : bool
+        Whether mpimcast has its default settings, by which it chooses for each size
+        between its own transport and the MPI library. Otherwise it carries out all
+        operations itself.
+    shared : bool
+        Whether the ranks of a node share the memory of the result, in which each rank's
+        own block lies already.
     variables : dict
         Variables of the ranks' environment.
     cells : str
@@ -43,6 +50,8 @@ class Contender:
     title: str
     launcher: Launcher
     ours: bool = False
+    defaults: bool = False
+    shared: bool = False
     variables: dict[str, str] = field(default_factory=dict)
     cells: str = ""
 
@@ -60,6 +69,22 @@ CONTENDERS = {
         # measured over both libraries.
         Contender(
             "mpimcast-mpich", "mpimcast (over MPICH 5)", MPICH, ours=True, cells="F"
+        ),
+        Contender(
+            "mpimcast-shared",
+            "mpimcast, shared result (over Open MPI 5)",
+            OPENMPI,
+            ours=True,
+            shared=True,
+            cells="E",
+        ),
+        Contender(
+            "mpimcast-default",
+            "mpimcast by default (over Open MPI 5)",
+            OPENMPI,
+            ours=True,
+            defaults=True,
+            cells="I",
         ),
         Contender("mpich", "MPICH 5", MPICH),
         # Allgather by a ring; Bcast by a chain, which is a tree in which each rank has
@@ -79,6 +104,15 @@ CONTENDERS = {
             },
         ),
         Contender("openmpi", "Open MPI 5", OPENMPI),
+        # The component that gathers on each node first, which a job with one rank on
+        # each host cannot use.
+        Contender(
+            "openmpi-han",
+            "Open MPI 5, han",
+            OPENMPI,
+            variables=_mca(coll_han_priority="100"),
+            cells="H",
+        ),
         # Allgather by a ring (4), Bcast by a chain (3). With so high a limit all
         # messages are eager: none waits until its receiver is ready.
         Contender(
@@ -86,6 +120,7 @@ CONTENDERS = {
             "Open MPI 5, tuned",
             OPENMPI,
             variables=_mca(
+                coll_han_priority="0",
                 coll_tuned_use_dynamic_rules="1",
                 coll_tuned_allgather_algorithm="4",
                 coll_tuned_bcast_algorithm="3",

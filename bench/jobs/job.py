@@ -47,10 +47,7 @@ def run(
     readings: list[dict[str, dict[str, int]]] = []
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/job"
-        transport = "library"
-        if contender.ours:
-            transport = "udp" if setup.cluster is not None else "shm"
-        program = [PROGRAM, path, transport, json.dumps(tasks)]
+        program = [PROGRAM, path, *_arguments(setup, contender), json.dumps(tasks)]
         command = _command(setup, contender, program)
         answer = _converse(command, path, lambda: readings.append(read(setup)))
     loads = [load, os.getloadavg()[0]]
@@ -91,13 +88,28 @@ def check_links(measurement: Measurement) -> None:
     # A Reduce_scatter that runs beside is left out: switches that reduce may send
     # little of it.
     gathered, _, _ = measurement.collective.partition("+")
-    payload = payload_bytes(gathered, measurement.nranks, measurement.block_bytes)
+    payload = payload_bytes(
+        gathered,
+        measurement.nranks,
+        measurement.block_bytes,
+        measurement.network.ranks_per_host,
+    )
     if least is not None and least < payload * len(measurement.seconds):
         raise RuntimeError(
             f"{measurement.contender}: a host was sent {least} bytes in "
             f"{len(measurement.seconds)} {measurement.collective}s of {payload} each: "
             "not all went over its link"
         )
+
+
+def _arguments(setup: Setup, contender: Contender) -> list[str]:
+    """Return the arguments that tell the ranks which operations to measure."""
+    options = [*["--shared"] * contender.shared, *["--whole"] * setup.whole]
+    if not contender.ours:
+        return [*options, "library"]
+    if contender.defaults:
+        return [*options, "default"]
+    return [*options, "udp" if setup.cluster is not None else "shm"]
 
 
 def _command(

@@ -21,8 +21,8 @@ class Network:
     Attributes
     ----------
     kind : str
-        ``"cluster"`` for hosts that are network namespaces, with a rank on each;
-        ``"node"`` for one machine; ``"verbs"`` for one with RDMA devices in software.
+        ``"cluster"`` for hosts that are network namespaces; ``"node"`` for one
+        machine; ``"verbs"`` for one with RDMA devices in software.
     switches : int
         1, or 2 with a trunk between them.
     rate_mbit, trunk_mbit : int or None
@@ -36,6 +36,8 @@ class Network:
         switch, or ``"interleaved"``, alternately.
     rival : bool
         Whether another host sent a TCP stream to rank 1's host throughout.
+    ranks_per_host : int
+        The number of ranks on each host of a cluster.
     """
 
     kind: str
@@ -46,6 +48,7 @@ class Network:
     loss: float = 0.0
     order: str = "block"
     rival: bool = False
+    ranks_per_host: int = 1
 
 
 @dataclass(frozen=True)

@@ -115,16 +115,19 @@ def measure(
     work: Workload | Pair,
     iterations: int,
     reporter: Reporter,
+    *,
+    whole: bool = False,
 ) -> dict[str, Any]:
     """Measure `iterations` operations of one collective; return what rank 0 reports.
 
     `comm` carries the operations; `world` is a communicator of the MPI library, for
-    barriers and results. The values returned are fields of a Measurement.
+    barriers and results. If `whole`, no warm-up precedes them. The values returned are
+    fields of a Measurement.
     """
     times = np.zeros((2, iterations))
     used_s = np.zeros(iterations)
     wrong_bytes = 0
-    warmup = 1 if iterations <= FEW else WARMUP
+    warmup = 0 if whole else 1 if iterations <= FEW else WARMUP
     checks_all = work.total_bytes * world.size <= CHECKED_BYTES_MAX
     before: dict[str, int] = {}
     for number in range(-warmup, iterations):
@@ -183,6 +186,25 @@ def _library() -> str:
     return lines[0].partition(",")[0].strip()
 
 
+def _opened(world: MPI.Intracomm, transport: str) -> MPI.Intracomm:
+    """Return the communicator that carries the operations, with its transport open."""
+    if transport == "library":
+        return world
+    if transport == "default":
+        comm = mpimcast.Intracomm(world.Dup())
+        # Opens the transport, but measures no way: a persistent request is no trial.
+        sent = np.zeros(1 << 17, np.uint8)
+        request = comm.Allgather_init(sent, np.zeros((world.size, sent.size), np.uint8))
+        request.Start()
+        request.Wait()
+        request.Free()
+        return comm
+    comm = mpimcast.Intracomm(world.Dup(), transport=transport, min_bytes=0)
+    # A nonblocking operation could not open the transport.
+    workload("Allgather", world, 1).run(comm)
+    return comm
+
+
 def main() -> None:
     """Run one rank."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -191,25 +213,31 @@ def main() -> None:
     )
     parser.add_argument(
         "transport",
-        help="mpimcast's transport, or `library` to use the MPI library instead",
+        help="mpimcast's transport; `default` to let mpimcast choose, and `library` "
+        "to use the MPI library alone",
     )
+    parser.add_argument("--shared", action="store_true", help="share the results")
+    parser.add_argument("--whole", action="store_true", help="measure without warm-up")
     parser.add_argument("tasks", help="JSON: [[collective, bytes, iterations], ...]")
     options = parser.parse_args()
     world = MPI.Intracomm(MPI.COMM_WORLD)
     reporter = Reporter(options.socket, world.rank)
-    comm = world
-    if options.transport != "library":
-        comm = mpimcast.Intracomm(world.Dup(), transport=options.transport, min_bytes=0)
-        # Opens the transport, which a nonblocking operation could not do.
-        workload("Allgather", world, 1).run(comm)
+    comm = _opened(world, options.transport)
+    sharing = None
+    if options.shared and isinstance(comm, mpimcast.Intracomm):
+        sharing = comm
     found = []
     for collective, nbytes, iterations in json.loads(options.tasks):
         work: Workload | Pair
         if "+" in collective:
             work = Pair(world, nbytes)
         else:
-            work = workload(collective, world, nbytes)
-        found.append(measure(world, comm, work, iterations, reporter))
+            work = workload(
+                collective, world, nbytes, in_place=options.shared, sharing=sharing
+            )
+        found.append(
+            measure(world, comm, work, iterations, reporter, whole=options.whole)
+        )
     reporter.send(state="result", found=found, versions=versions())
 
 

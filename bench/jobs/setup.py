@@ -34,6 +34,8 @@ class Setup(NamedTuple):
         The filter that injects loss and counts it, if any.
     rival : Flow or None
         The TCP stream that shares the link to rank 1's host, if any.
+    whole : bool
+        Whether the first operations are measured too, instead of being a warm-up.
     """
 
     network: Network
@@ -41,3 +43,4 @@ class Setup(NamedTuple):
     cluster: Cluster | None = None
     loss: Loss | None = None
     rival: Flow | None = None
+    whole: bool = False

@@ -95,7 +95,7 @@ def _openmpi(
 ) -> tuple[str, list[str]]:
     """Return the text of a hostfile, and the words of the command before Python."""
     hostfile = "".join(f"{name}\n" for name in names)
-    settings = {"pml": "ob1", "btl": "tcp,self", "btl_tcp_if_include": "eth0"}
+    settings = {"pml": "ob1", "btl": "tcp,sm,self", "btl_tcp_if_include": "eth0"}
     variables = program.variables
     if program.outlive:
         settings = {"pml": "cm", "mtl": "ofi", "mtl_ofi_provider_include": "tcp"}

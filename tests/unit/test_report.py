@@ -144,6 +144,43 @@ def test_goals_under_loss() -> None:
     assert found["bytes repaired for each byte lost"].figure == 50 / 40
 
 
+def test_goals_with_several_ranks_a_host() -> None:
+    """A host is sent the blocks of other hosts' ranks, of which there are two here."""
+    network = dataclasses.replace(NETWORK, ranks_per_host=2)
+    measurements = [
+        measured(contender, 0, [seconds], cell="H", network=network)
+        for contender, seconds in (("mpimcast", 1), ("openmpi-han", 2))
+    ]
+    ((scenario, _),) = summary.summarise(measurements).items()
+    assert scenario.title().startswith("Allgather, P = 4, 2 ranks a host")
+    assert scenario.payload_bytes(BLOCK_BYTES) == 2 * BLOCK_BYTES
+    found = {
+        each.goal.what: each.figure
+        for each in goals.reached(summary.summarise(measurements))
+    }
+    assert found["times as fast as the best peer"] == 2
+    # The port to each host carried four blocks.
+    assert found["bytes a host is sent by payload"] == 2
+
+
+def test_goals_of_programs() -> None:
+    """Of a program all calls count, or those after the trials."""
+    ours = [[4.0] * 9 + [1.0] * 11, [2.0] * 20]
+    measurements = [
+        *(measured("mpimcast-default", n, each, cell="I") for n, each in enumerate(ours)),
+        *(measured("openmpi", n, [2.0] * 20, cell="I") for n in range(2)),
+    ]
+    found = {
+        each.goal.what: each.figure
+        for each in goals.reached(summary.summarise(measurements))
+    }
+    # The median of two rounds is their mean.
+    assert found["times as fast as the MPI library, with trials"] == pytest.approx(
+        (40 / 47 + 1) / 2
+    )
+    assert found["times as fast after them"] == 1.5
+
+
 def test_committed_tables() -> None:
     """The tables of both READMEs match the latest committed measurements."""
     try:

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mpi4py import MPI
 
+import mpimcast
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 _SEED = 20241117
@@ -62,13 +66,25 @@ class Workload:
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self._await_readers: Callable[[], None] = lambda: None
+
+    def await_readers_by(self, barrier: Callable[[], None]) -> None:
+        """Have `fill` call this barrier first."""
+        self._await_readers = barrier
 
     def turn_to(self, number: int, turn: int) -> None:
         """Make operation `number` the next; `turn` chooses a root that is not fixed."""
         raise NotImplementedError
 
     def fill(self) -> None:
-        """Write this rank's contribution."""
+        """Write this rank's contribution.
+
+        If ranks share the result, first wait until all of them have read the last one.
+        """
+        self._await_readers()
+        self._write()
+
+    def _write(self) -> None:
         raise NotImplementedError
 
     def arguments(self) -> tuple[Any, ...]:
@@ -95,11 +111,16 @@ class _Gather(Workload):
     """Sends every rank's block to all ranks; blocks begin and end at `bounds`."""
 
     def __init__(
-        self, name: str, rank: int, bounds: NDArray[np.int64], *, in_place: bool
+        self,
+        name: str,
+        rank: int,
+        bounds: NDArray[np.int64],
+        place: NDArray[np.uint8],
+        *,
+        in_place: bool,
     ) -> None:
         super().__init__(name)
         nbytes = np.diff(bounds)
-        place = np.empty(int(bounds[-1]), np.uint8)
         self._blocks = np.split(place, bounds[1:-1])
         own = self._blocks[rank]
         self._own = own if in_place else np.empty_like(own)
@@ -120,7 +141,7 @@ class _Gather(Workload):
     def turn_to(self, number: int, turn: int) -> None:  # noqa: ARG002 -- no root
         self._number = number
 
-    def fill(self) -> None:
+    def _write(self) -> None:
         self._pattern.write(self._rank, self._number, self._own)
 
     def arguments(self) -> tuple[Any, ...]:
@@ -136,11 +157,14 @@ class _Gather(Workload):
 class _Bcast(Workload):
     """Sends the root's block to all ranks."""
 
-    def __init__(self, rank: int, size: int, nbytes: int, root: int | None) -> None:
+    def __init__(
+        self, rank: int, size: int, place: NDArray[np.uint8], root: int | None
+    ) -> None:
+        nbytes = place.size
         super().__init__("Bcast")
         self._rank, self._size, self._fixed_root = rank, size, root
         self._pattern = Pattern(nbytes)
-        self._place = np.empty(nbytes, np.uint8)
+        self._place = place
         self._pattern.write(0, -1, self._place)
         self.turn_to(0, 0)
         self.fill()
@@ -155,7 +179,7 @@ class _Bcast(Workload):
         fixed = self._fixed_root
         self._root = turn % self._size if fixed is None else fixed
 
-    def fill(self) -> None:
+    def _write(self) -> None:
         if self._rank == self._root:
             self._pattern.write(0, self._number, self._place)
 
@@ -172,9 +196,10 @@ def workload(
     nbytes: int,
     *,
     in_place: bool = False,
+    sharing: mpimcast.Intracomm | None = None,
     root: int | None = 0,
 ) -> Workload:
-    """Return the workload of a blocking collective.
+    """Return the workload of a blocking collective. Collective over `sharing`.
 
     Parameters
     ----------
@@ -187,15 +212,28 @@ def workload(
         1 : 2 : ... : P, the mean of the blocks; for a Bcast, the root's data.
     in_place
         Whether each rank's own block lies in its place already.
+    sharing
+        The communicator by which the ranks of a node share the memory of the result, or
+        None if each rank has its own.
     root
         The root of a Bcast; None: each rank in turn.
     """
+
+    def memory(nbytes: int) -> NDArray[np.uint8]:
+        if sharing is not None:
+            return mpimcast.empty(nbytes, np.uint8, comm=sharing)
+        return np.empty(nbytes, np.uint8)
+
     rank, size = comm.rank, comm.size
     if name == "Bcast":
-        return _Bcast(rank, size, nbytes, root)
-    ends = np.arange(size + 1, dtype=np.int64)
-    if name == "Allgatherv":
-        bounds = size * nbytes * ends * (ends + 1) // (size * (size + 1))
+        work: Workload = _Bcast(rank, size, memory(nbytes), root)
     else:
+        ends = np.arange(size + 1, dtype=np.int64)
         bounds = ends * nbytes
-    return _Gather(name, rank, bounds, in_place=in_place)
+        if name == "Allgatherv":
+            bounds = size * nbytes * ends * (ends + 1) // (size * (size + 1))
+        place = memory(int(bounds[-1]))
+        work = _Gather(name, rank, bounds, place, in_place=in_place)
+    if sharing is not None:
+        work.await_readers_by(sharing.node_barrier)
+    return work
