@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
 
     from mpimcast._session.collectives import Collective
+    from mpimcast._session.state import CommunicatorState
 
 # The MPI library's own methods, found once: looking them up would cost small calls more
 # than all else that is done for them here.
@@ -109,10 +111,10 @@ class Intracomm(Nonblocking):
         >>> blocks[-1].tolist() == [comm.size - 1] * 3
         True
         """
-        if self._limits.small_blocks(recvbuf) or not self._carry(
-            Allgather, _ALLGATHER, sendbuf, recvbuf
-        ):
+        if self._limits.small_blocks(recvbuf):
             _ALLGATHER(self, sendbuf, recvbuf)
+        else:
+            self._carry(Allgather, _ALLGATHER, sendbuf, recvbuf)
 
     def Allgatherv(  # noqa: N802 -- mpi4py's name
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV
@@ -152,10 +154,10 @@ class Intracomm(Nonblocking):
         >>> int(blocks[-1]) == comm.size - 1
         True
         """
-        if self._limits.small_vector(recvbuf) or not self._carry(
-            Allgatherv, _ALLGATHERV, sendbuf, recvbuf
-        ):
+        if self._limits.small_vector(recvbuf):
             _ALLGATHERV(self, sendbuf, recvbuf)
+        else:
+            self._carry(Allgatherv, _ALLGATHERV, sendbuf, recvbuf)
 
     def Bcast(self, buf: BufSpec, root: int = 0) -> None:  # noqa: N802 -- mpi4py's name
         """Send the root's data to all ranks.
@@ -190,8 +192,10 @@ class Intracomm(Nonblocking):
         >>> data.tolist()
         [0, 1, 2]
         """
-        if self._limits.small_block(buf) or not self._carry(Bcast, _BCAST, buf, root):
+        if self._limits.small_block(buf):
             _BCAST(self, buf, root)
+        else:
+            self._carry(Bcast, _BCAST, buf, root)
 
     def node_barrier(self) -> None:
         """Wait until all ranks of this rank's node have called this method.
@@ -231,14 +235,32 @@ class Intracomm(Nonblocking):
         kind: Callable[..., Collective],
         library: Callable[..., None],
         *arguments: Any,
-    ) -> bool:
-        """Run a collective on the better way; return False if `library` has to run it.
+    ) -> None:
+        """Run a blocking collective on the better way, and count it.
 
         As in mpi4py, arguments are checked before any communication: a rank that passes
         wrong ones raises an exception, and the other ranks wait for it as for a late
         rank.
         """
         state = self._comm_state or self._need_state()
+        begin_ns = time.monotonic_ns()
+        ours = self._carry_ours(state, kind, library, *arguments)
+        if ours is False:
+            library(self, *arguments)
+        if ours is not None:
+            state.thresholds.tally.count(ours=ours, begin_ns=begin_ns)
+
+    def _carry_ours(
+        self,
+        state: CommunicatorState,
+        kind: Callable[..., Collective],
+        library: Callable[..., None],
+        *arguments: Any,
+    ) -> bool | None:
+        """Run a collective unless `library` has to; return whether mpimcast carried it.
+
+        Return None if it was a trial, of either way.
+        """
         if state.bypass and not targets.holds(*arguments):
             return False
         shortest = state.express.get(kind)

@@ -38,6 +38,7 @@ struct limits {
 		/* A smaller result, or a smaller block, is the MPI library's. */
 		_Atomic(long long) result_bytes;
 	_Atomic(long long) block_bytes;
+	_Atomic(long long) nsmall; /* messages that were the MPI library's */
 };
 
 /* The size of each predefined datatype, by the address of its object. */
@@ -215,25 +216,35 @@ static bool list_is_below(PyObject *list, enum form form,
 	return result;
 }
 
+static PyObject *count_small(struct limits *limits)
+{
+	atomic_fetch_add_explicit(&limits->nsmall, 1, memory_order_relaxed);
+	Py_RETURN_TRUE;
+}
+
 /* Returns the answer for a message that is small: whether Python lets it pass. */
-static PyObject *passes(PyObject *message)
+static PyObject *passes(PyObject *message, struct limits *limits)
 {
 	PyObject *held;
 	int result;
 
 	if (holds_back == NULL)
-		Py_RETURN_TRUE;
+		return count_small(limits);
 	held = PyObject_CallFunctionObjArgs(holds_back, message, NULL);
 	if (held == NULL)
 		return NULL;
 	result = PyObject_IsTrue(held);
 	Py_DECREF(held);
-	return result < 0 ? NULL : PyBool_FromLong(!result);
+	if (result < 0)
+		return NULL;
+	if (result > 0)
+		Py_RETURN_FALSE;
+	return count_small(limits);
 }
 
 static PyObject *is_below(PyObject *self, PyObject *message, enum form form)
 {
-	const struct limits *limits = (const struct limits *)self;
+	struct limits *limits = (struct limits *)self;
 	long long limit = limit_of(form, limits);
 	bool result = limit == LLONG_MAX;
 
@@ -244,7 +255,7 @@ static PyObject *is_below(PyObject *self, PyObject *message, enum form form)
 			result = below(size_of_buffer(message), 1, limit);
 	}
 	if (result)
-		return passes(message);
+		return passes(message, limits);
 	Py_RETURN_FALSE;
 }
 
@@ -277,6 +288,12 @@ static PyObject *limits_set(PyObject *self, PyObject *arguments)
 	Py_RETURN_NONE;
 }
 
+static PyObject *limits_nsmall(PyObject *self, PyObject *none)
+{
+	(void)none;
+	return PyLong_FromLongLong(((struct limits *)self)->nsmall);
+}
+
 /* Keeps the function for ever, since other threads may be about to call it. */
 static PyObject *limits_hold_back(PyObject *type, PyObject *function)
 {
@@ -293,6 +310,7 @@ static PyMethodDef methods[] = {
 	{ "small_block", limits_block, METH_O, NULL },
 	{ "small_blocks", limits_blocks, METH_O, NULL },
 	{ "small_vector", limits_vector, METH_O, NULL },
+	{ "nsmall", limits_nsmall, METH_NOARGS, NULL },
 	{ "set", limits_set, METH_VARARGS, NULL },
 	{ "hold_back", limits_hold_back, METH_O | METH_STATIC, NULL },
 	{ NULL, NULL, 0, NULL },

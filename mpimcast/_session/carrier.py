@@ -81,10 +81,11 @@ class Carrier:
         collective: Collective,
         arguments: tuple[Any, ...],
         library: Callable[[], None],
-    ) -> bool:
+    ) -> bool | None:
         """Run a blocking collective; return False if `library` has to run it.
 
-        Where it is not known yet which way is better, run it on one of them as a trial.
+        Where it is not known yet which way is better, run it on one of them as a trial,
+        and return None.
 
         Parameters
         ----------
@@ -105,7 +106,7 @@ class Carrier:
                 Way.LIBRARY: library,
             }
             self._choice.run_trial(name, nbytes, runs)
-        return way is not Way.LIBRARY
+        return None if way is None else way is Way.OURS
 
     def _run(self, collective: Collective, arguments: tuple[Any, ...]) -> None:
         """Run a collective as later calls will, on the shortest way if it can."""

@@ -90,17 +90,19 @@ class Trials:
         self.decided = None
         return True
 
-    def note(self, took_ns: int) -> None:
-        """Record the time of the latest trial, and decide if it was the last."""
+    def note(self, took_ns: int) -> bool:
+        """Record the time of the latest trial; return whether that decides the way."""
         way, self.untold_ns = self.latest, 0
         self.times_ns[way].append(took_ns)
         if self.times_ns[way.other] and self._is_enough(way):
             self.decide(min(Way, key=self.best_ns))
+        return self.decided is not None
 
     def decide(self, way: Way) -> None:
         """Choose a way from here on."""
         self.decided = way
         self.at_call = self._ncalls
+        self.untold_ns = 0
 
     def best_ns(self, way: Way) -> int:
         """Return the shortest time of a way that was tried."""
@@ -174,6 +176,9 @@ class Choice:
     def way(self, name: str, nbytes: int) -> Way | None:
         """Return the way of a blocking call, or None if the call has to be a trial.
 
+        While the way is not known, this is collective: ranks tell each other how long
+        the trial before took, and begin the next at the same time.
+
         Parameters
         ----------
         name
@@ -187,14 +192,16 @@ class Choice:
             self._on_decided(name, nbytes.bit_length(), None)
         if trials.decided is None:
             self._skip_hopeless(trials, name, nbytes)
+        if trials.decided is None:
+            longest_ns = max(self._tell_all(trials.untold_ns))
+            if longest_ns > 0 and trials.note(longest_ns):
+                self._on_decided(name, nbytes.bit_length(), trials.decided)
         return trials.decided
 
     def run_trial(
         self, name: str, nbytes: int, runs: Mapping[Way, Callable[[], None]]
     ) -> None:
         """Run a blocking call on one way, and measure it. Collective.
-
-        First record the trial before this one, which may decide the way.
 
         Parameters
         ----------
@@ -204,13 +211,6 @@ class Choice:
             Runs the call, by way.
         """
         trials = self._trials(name, nbytes)
-        longest_ns = max(self._tell_all(trials.untold_ns))
-        if longest_ns > 0:
-            trials.note(longest_ns)
-        if trials.decided:
-            self._on_decided(name, nbytes.bit_length(), trials.decided)
-            runs[trials.decided]()
-            return
         way = trials.latest = trials.next_way()
         begin_ns = self._clock_ns()
         runs[way]()

@@ -282,12 +282,12 @@ class CommunicatorState:
         """Return all counters: 0 before the opening, the last values after the end."""
         from mpimcast._native import core
 
+        counted = self._last_counters
         if self._carrier is not None:
-            return {**self._carrier.counters(), **self._opening}
-        if self._last_counters is not None:
-            return {**self._last_counters, **self._opening}
-        names = [*core.counter_names(), *choice.COUNTERS, *self._opening]
-        return dict.fromkeys(names, 0)
+            counted = self._carrier.counters()
+        if counted is None:
+            counted = dict.fromkeys([*core.counter_names(), *choice.COUNTERS], 0)
+        return {**counted, **self.thresholds.tally.counters(), **self._opening}
 
     # ---- the end: join, depart, leave, then end ------------------------------
 

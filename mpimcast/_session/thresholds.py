@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from mpimcast._mpi import sizes
+from mpimcast._session.tally import Tally
 from mpimcast._small import Limits
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class Thresholds:
         The same sizes in a form that is quick to check: for blocking operations, and
         for operations that return a request. The MPI library carries all of the latter
         until a transport is open.
+    tally : Tally
+        Counts calls by what carried them.
     """
 
     def __init__(self, config: Config, nranks: int) -> None:
@@ -46,6 +49,7 @@ class Thresholds:
         self.limits = Limits()
         self.request_limits = Limits()
         self.request_limits.set(sys.maxsize, sys.maxsize)
+        self.tally = Tally((self.limits, self.request_limits))
         self._nranks = nranks
 
     @property

@@ -63,6 +63,33 @@ def test_all_ranks_learn_the_same(make: Callable[..., Intracomm]) -> None:
     assert "measured" not in comm.explain(100_000).reason
 
 
+@pytest.mark.parametrize("chosen", ["measure", "always", "never"])
+def test_every_call_is_counted_once(
+    make: Callable[..., Intracomm], chosen: str
+) -> None:
+    """A call is a trial, or one of a way, or small, in which case it is not timed."""
+    comm = make(min_bytes=4096, choice=chosen)
+    require_two_ranks(comm)
+    for step in range(20):
+        gather(comm, 10_000, step)
+        gather(comm, 100, step)
+        comm.Bcast(np.zeros(5000, "u1"))
+    stats = comm.stats()
+    ways = {name: stats[name] for name in stats if f"{name}_ns" in stats}
+    ways = {
+        name: count for name, count in ways.items() if name[:5] in ("calls", "trial")
+    }
+    assert len(ways) == 4
+    assert sum(ways.values()) + stats["calls_small"] == 60
+    assert stats["calls_small"] >= 19  # the first may have come before the opening
+    for name, count in ways.items():
+        assert (stats[f"{name}_ns"] > 0) == (count > 0)
+    if chosen == "always":
+        assert ways["calls_ours"] == 40
+    if chosen == "never":
+        assert ways["calls_ours"] == 0
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("transport", ["auto", "udp,mpi"])
 def test_a_changing_choice(

@@ -169,6 +169,16 @@ def test_all_or_nothing(method: str) -> None:
         assert getattr(everything, method)(message)
 
 
+def test_small_messages_are_counted() -> None:
+    """Messages that are the MPI library's are counted, and no others."""
+    limits = of(96)
+    assert limits.nsmall() == 0
+    for small in (True, False, True):
+        nbytes = 10 if small else 1000
+        assert limits.small_block(bytes(nbytes)) == small
+    assert limits.nsmall() == 2
+
+
 def test_held_back() -> None:
     """From some time on, a function may say that small messages are not the library's.
 

@@ -167,7 +167,10 @@ def test_goals_of_programs() -> None:
     """Of a program all calls count, or those after the trials."""
     ours = [[4.0] * 9 + [1.0] * 11, [2.0] * 20]
     measurements = [
-        *(measured("mpimcast-default", n, each, cell="I") for n, each in enumerate(ours)),
+        *(
+            measured("mpimcast-default", n, each, cell="I")
+            for n, each in enumerate(ours)
+        ),
         *(measured("openmpi", n, [2.0] * 20, cell="I") for n in range(2)),
     ]
     found = {

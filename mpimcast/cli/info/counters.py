@@ -73,6 +73,21 @@ COUNTERS: dict[str, Counter] = {
     "trials_mpi_ns": Counter(
         "nanoseconds", "Time in the calls that tried the MPI library."
     ),
+    "calls_ours": Counter(
+        "calls", "Blocking calls that mpimcast carried, besides trials."
+    ),
+    "calls_ours_ns": Counter("nanoseconds", "Time in the calls that mpimcast carried."),
+    "calls_mpi": Counter(
+        "calls", "Blocking calls that the MPI library carried, besides trials."
+    ),
+    "calls_mpi_ns": Counter(
+        "nanoseconds", "Time in the calls that the MPI library carried."
+    ),
+    "calls_small": Counter(
+        "calls",
+        "Calls, of any form, that were the MPI library's by their size alone; they are "
+        "not timed.",
+    ),
     "open_ns": Counter("nanoseconds", "Time spent opening the communicator."),
     "open_messages": Counter(
         "messages",

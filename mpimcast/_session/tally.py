@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Counts a communicator's collectives, and the time in them, by what carried them."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mpimcast._small import Limits
+
+# The names in stats() of what is counted.
+COUNTERS = ("calls_ours", "calls_ours_ns", "calls_mpi", "calls_mpi_ns", "calls_small")
+
+
+class Tally:
+    """The blocking calls that mpimcast has looked at, by what carried them.
+
+    Trials are counted elsewhere (choice.py).
+
+    Parameters
+    ----------
+    limits
+        Count the calls that are the MPI library's by their size alone. To time them
+        would cost a good part of what they take.
+    """
+
+    def __init__(self, limits: Sequence[Limits]) -> None:
+        self._limits = limits
+        self._ncalls = {True: 0, False: 0}
+        self._spent_ns = {True: 0, False: 0}
+
+    def count(self, *, ours: bool, begin_ns: int) -> None:
+        """Count a call that began at `begin_ns` and ends now."""
+        self._ncalls[ours] += 1
+        self._spent_ns[ours] += time.monotonic_ns() - begin_ns
+
+    def counters(self) -> dict[str, int]:
+        """Return what was counted, by COUNTERS."""
+        small = sum(each.nsmall() for each in self._limits)
+        values = (
+            *(self._ncalls[True], self._spent_ns[True]),
+            *(self._ncalls[False], self._spent_ns[False], small),
+        )
+        return dict(zip(COUNTERS, values, strict=True))
