@@ -9,6 +9,7 @@ from mpimcast._mpi.agreement import exchange
 from mpimcast._session import learnt
 from mpimcast._session.choice import COUNTERS, Choice, Way
 from mpimcast._session.collectives import Allgather, Bcast
+from mpimcast._session.conditions import Conditions
 from mpimcast._support.log import logger
 from mpimcast.explanation import Explanation
 
@@ -57,6 +58,7 @@ class Carrier:
             self._choice = Choice(
                 streams.tell_all,
                 self._decided,
+                conditions=Conditions(streams.counters).number,
                 # The shortest way goes past it, on ranks whose buffers allow that.
                 sees_all_calls=self._shortest is None,
             )

@@ -26,7 +26,11 @@ _TRIALS_NS_MAX = 100_000_000
 # A way whose best trial takes this many times as long as the other's is tried no more.
 _HOPELESS = 1.5
 
-# After this many calls a class is measured anew: the network may have changed.
+# After so many calls of a class rank 0 looks whether the network has changed. The class
+# is then measured anew, and the next look comes after twice as many calls.
+_CALLS_UNTIL_LOOK = 64
+
+# After this many calls a class is measured anew in any case.
 _CALLS_UNTIL_RETRIAL = 4096
 
 
@@ -72,6 +76,9 @@ class Trials:
     latest: Way = Way.OURS
     untold_ns: int = 0
     _ncalls: int = 0
+    _next_look: int = 0  # the call at which to look whether the network has changed
+    _calls_until_look: int = _CALLS_UNTIL_LOOK
+    _conditions: int | None = None  # of the network, when rank 0 looked last
 
     def next_way(self) -> Way:
         """Return the way of the next trial: the one that was tried less often."""
@@ -82,9 +89,29 @@ class Trials:
         """Count a call."""
         self._ncalls += 1
 
-    def begin_anew(self) -> bool:
-        """Begin anew if the choice has stood for long enough; return whether it has."""
-        if not self.decided or self._ncalls - self.at_call < _CALLS_UNTIL_RETRIAL:
+    def is_to_look(self) -> bool:
+        """Return whether this call has to ask for the conditions of the network."""
+        return self.decided is not None and self._ncalls == self._next_look
+
+    def begin_anew(self, conditions: int) -> bool:
+        """Begin anew if the network has changed, or the choice has stood for long.
+
+        Parameters
+        ----------
+        conditions
+            The conditions of the network, as rank 0 knows them.
+
+        Returns
+        -------
+        bool
+            Whether trials begin anew.
+        """
+        changed = self._conditions not in (None, conditions)
+        self._conditions = conditions
+        if changed:
+            self._calls_until_look *= 2
+        elif self._ncalls - self.at_call < _CALLS_UNTIL_RETRIAL:
+            self._next_look += self._calls_until_look
             return False
         self.times_ns = {way: [] for way in Way}
         self.decided = None
@@ -103,6 +130,7 @@ class Trials:
         self.decided = way
         self.at_call = self._ncalls
         self.untold_ns = 0
+        self._next_look = self._ncalls + self._calls_until_look
 
     def best_ns(self, way: Way) -> int:
         """Return the shortest time of a way that was tried."""
@@ -148,6 +176,9 @@ class Choice:
         was chosen for it, or None when the choice is open again.
     clock_ns
         This rank's clock.
+    conditions
+        Returns a number for the conditions of the network, as far as this rank knows
+        them; rank 0's counts. If it changes, classes are measured anew.
     sees_all_calls
         Whether `way` is called for every blocking call. Otherwise ranks may count
         different numbers of calls, and no class is measured anew.
@@ -164,9 +195,11 @@ class Choice:
         on_decided: Callable[[str, int, Way | None], None],
         clock_ns: Callable[[], int] = time.monotonic_ns,
         *,
+        conditions: Callable[[], int] = lambda: 0,
         sees_all_calls: bool = True,
     ) -> None:
         self._tell_all = tell_all
+        self._conditions = conditions
         self._sees_all_calls = sees_all_calls
         self._on_decided = on_decided
         self._clock_ns = clock_ns
@@ -177,7 +210,8 @@ class Choice:
         """Return the way of a blocking call, or None if the call has to be a trial.
 
         While the way is not known, this is collective: ranks tell each other how long
-        the trial before took, and begin the next at the same time.
+        the trial before took, and begin the next at the same time. So it is now and
+        then later, when rank 0 says whether the network has changed.
 
         Parameters
         ----------
@@ -188,8 +222,10 @@ class Choice:
         """
         trials = self._trials(name, nbytes)
         trials.count_call()
-        if self._sees_all_calls and trials.begin_anew():
-            self._on_decided(name, nbytes.bit_length(), None)
+        if self._sees_all_calls and trials.is_to_look():
+            conditions, *_ = self._tell_all(self._conditions())
+            if trials.begin_anew(conditions):
+                self._on_decided(name, nbytes.bit_length(), None)
         if trials.decided is None:
             self._skip_hopeless(trials, name, nbytes)
         if trials.decided is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,6 +13,7 @@ import pytest
 import support
 
 from mpimcast._session.choice import Choice, Way
+from mpimcast._session.conditions import Conditions
 
 MS_NS = 1_000_000
 
@@ -45,6 +47,7 @@ class Program:
         rate: float,
         *,
         sees_all_calls: bool = True,
+        conditions: Callable[[], int] = lambda: 0,
     ) -> None:
         self.taken: list[Way] = []
         self.decisions: list[tuple[str, int, Way | None]] = []
@@ -55,6 +58,7 @@ class Program:
             self._decided,
             lambda: int(self._now_ns),
             sees_all_calls=sees_all_calls,
+            conditions=conditions,
         )
 
     def _decided(self, name: str, nbits: int, way: Way | None) -> None:
@@ -106,6 +110,58 @@ def test_all_ranks_take_the_same_way(seed: int) -> None:
     for other in others:
         assert other.taken == first.taken
         assert other.decisions == first.decisions
+
+
+def test_a_changed_network_is_measured_anew() -> None:
+    """Rank 0 sees the network change, and all ranks try both ways again.
+
+    The more often it changes, the later it is looked at.
+    """
+    network = {"rank 0": 1}
+    meeting = Meeting(3)
+    programs = [
+        Program(
+            meeting.of(rank),
+            1,
+            conditions=lambda rank=rank: network.get(f"rank {rank}", rank),
+        )
+        for rank in range(3)
+    ]
+
+    def run(program: Program) -> list[Way]:
+        before = len(program.taken)
+        fast = (1000, 2000) if network["rank 0"] % 2 else (2000, 1000)
+        for _ in range(300):
+            program.call("Bcast", 4096, *fast)
+        return program.taken[before:]
+
+    for change, best in enumerate((Way.OURS, Way.LIBRARY, Way.OURS), start=1):
+        network["rank 0"] = change
+        with ThreadPoolExecutor(3) as pool:
+            first, *others = pool.map(run, programs)
+        assert others == [first, first]
+        assert first[-100:] == [best] * 100
+        last = max(i for i, way in enumerate(first) if way is not best)
+        assert last < 64 * (1 << (change - 1)) + 16
+
+
+@pytest.mark.parametrize(
+    ("lost", "unicast", "number"),
+    [(0, 0, 0), (5, 0, 1), (50, 0, 2), (500, 0, 3), (0, 1, 4)],
+)
+def test_conditions(lost: int, unicast: int, number: int) -> None:
+    """They are those since the last look, whatever came before."""
+    spent = {
+        "rx_multicast_datagrams": 1000,
+        "rx_lost_chunks": lost,
+        "unicast_epochs": unicast,
+    }
+    counters = Counter(dict.fromkeys(spent, 0))
+    conditions = Conditions(counters.copy)
+    assert conditions.number() == 0
+    for _ in range(3):
+        counters.update(spent)
+        assert conditions.number() == number
 
 
 def test_the_faster_way_wins() -> None:
