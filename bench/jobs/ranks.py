@@ -21,6 +21,7 @@ from typing import Any
 import mpi4py
 import numpy as np
 from mpi4py import MPI
+from numpy.typing import NDArray
 
 import mpimcast
 from mpimcast.cli.bench.measure import processor_s
@@ -151,14 +152,26 @@ def measure(
     world.Barrier()
     reporter.send(state="end")
     after = counters(comm)
+    spent = {name: after[name] - before[name] for name in after}
+    return _together(world, times, used_s, spent) | {
+        "wrong_bytes": world.allreduce(wrong_bytes)
+    }
+
+
+def _together(
+    world: MPI.Intracomm,
+    times: NDArray[np.float64],
+    used_s: NDArray[np.float64],
+    spent: dict[str, int],
+) -> dict[str, Any]:
+    """Return the times of operations, processor time and counters of all ranks."""
     world.Allreduce(MPI.IN_PLACE, times, MPI.MAX)
     world.Allreduce(MPI.IN_PLACE, used_s, MPI.SUM)
-    spent = world.allgather({name: after[name] - before[name] for name in after})
+    counted = world.allgather(spent)
     return {
         "seconds": (times[1] - times[0]).tolist(),
         "processor_seconds": used_s.tolist(),
-        "counters": {name: sum(each[name] for each in spent) for name in spent[0]},
-        "wrong_bytes": world.allreduce(wrong_bytes),
+        "counters": {name: sum(each[name] for each in counted) for name in spent},
     }
 
 
