@@ -199,7 +199,6 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 	loss->begun_ns = now_ns;
 	loss->busy_ns = MMC_BACKOFF_MAX_NS;
 	loss->heard_ns = now_ns;
-	loss->lull_ns = 0;
 	loss->budget_chunks = terms->budget_chunks;
 	loss->direct_chunks = MMC_LOSS_DIRECT_CHUNKS;
 	loss->quiet_ns = mmc_max_u64(QUIET_MIN_NS, 4 * srtt_ns) +

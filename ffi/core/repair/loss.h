@@ -41,11 +41,6 @@ struct mmc_loss {
 	/* A sender silent for this long is asked although the link is busy. */
 	uint64_t busy_ns;
 	uint64_t heard_ns; /* when a chunk last arrived by multicast */
-	/*
-	 * How long the link is idle between bursts of chunks, smoothed; 0: it has not
-	 * been idle for longer than an answer takes.
-	 */
-	uint64_t lull_ns;
 	/* A sender silent for this long on an idle link is asked for its record. */
 	uint64_t quiet_ns;
 	uint64_t trip_ns;      /* how long an answer takes on an idle network */
@@ -174,10 +169,6 @@ void mmc_loss_lose_gaps(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
  */
 __attribute__((cold)) void mmc_loss_gap(struct mmc_loss *loss, uint64_t now_ns);
 
-/* Learns from a lull that ends now, when a chunk arrives. */
-__attribute__((cold)) void mmc_loss_end_lull(struct mmc_loss *loss,
-					     uint64_t now_ns);
-
 /*
  * Records that a chunk arrived by multicast, and for the first time. It is number
  * `place`, from 0, of its sender's block. `sequence` is the sender's, or NULL if it is
@@ -189,8 +180,6 @@ static inline void mmc_loss_hear(struct mmc_loss *loss, struct mmc_chain *chain,
 {
 	uint32_t end;
 
-	if (now_ns - loss->heard_ns > loss->trip_ns)
-		mmc_loss_end_lull(loss, now_ns);
 	loss->heard_ns = now_ns;
 	if (sequence == NULL)
 		return;

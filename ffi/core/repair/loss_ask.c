@@ -141,21 +141,22 @@ void mmc_loss_suppress(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 	}
 }
 
-void mmc_loss_end_lull(struct mmc_loss *loss, uint64_t now_ns)
+/*
+ * Returns how long the link may be idle between two batches of chunks, at the rate at
+ * which chunks have arrived. An answer may be behind the next batch.
+ */
+static uint64_t lull_ns(const struct mmc_loss *loss)
 {
-	uint64_t lull_ns = now_ns - loss->heard_ns;
+	uint64_t heard_chunks = mmc_max_u32(1, mmc_loss_heard(loss));
+	uint64_t batch_ns = loss->schedule.batch_chunks *
+			    (loss->heard_ns - loss->begun_ns) / heard_chunks;
 
-	/* The time until the first chunk is the senders' and not the link's. */
-	if (mmc_loss_heard(loss) <= 1)
-		return;
-	loss->lull_ns = loss->lull_ns == 0 ? lull_ns
-					   : (3 * loss->lull_ns + lull_ns) / 4;
+	return mmc_min_u64(2 * batch_ns, MMC_BACKOFF_MAX_NS);
 }
 
 /*
  * Returns whether answers may still be on their way: the request may have queued behind
- * one window of chunks, and the answer behind another. Between bursts of chunks the
- * queues are not empty.
+ * one window of chunks, and the answer behind another.
  */
 static bool may_be_queued(const struct mmc_loss *loss, uint64_t now_ns)
 {
@@ -164,8 +165,7 @@ static bool may_be_queued(const struct mmc_loss *loss, uint64_t now_ns)
 		(uint64_t)schedule->window_chunks * schedule->nchains;
 
 	uint64_t idle_ns =
-		mmc_max_u64(mmc_loss_retry_ns(loss, now_ns),
-			    mmc_min_u64(2 * loss->lull_ns, MMC_BACKOFF_MAX_NS));
+		mmc_max_u64(mmc_loss_retry_ns(loss, now_ns), lull_ns(loss));
 
 	return now_ns - loss->heard_ns < idle_ns &&
 	       now_ns - loss->retried_ns < QUEUED_MAX_NS &&
