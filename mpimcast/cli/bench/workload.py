@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mpi4py import MPI
 
-import mpimcast
+from mpimcast.memory import empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
+
+    from mpimcast.comm import Intracomm
 
 _SEED = 20241117
 _SPAN = 1 << 16
@@ -196,7 +198,7 @@ def workload(
     nbytes: int,
     *,
     in_place: bool = False,
-    sharing: mpimcast.Intracomm | None = None,
+    sharing: Intracomm | None = None,
     root: int | None = 0,
 ) -> Workload:
     """Return the workload of a blocking collective. Collective over `sharing`.
@@ -221,7 +223,7 @@ def workload(
 
     def memory(nbytes: int) -> NDArray[np.uint8]:
         if sharing is not None:
-            return mpimcast.empty(nbytes, np.uint8, comm=sharing)
+            return empty(nbytes, np.uint8, comm=sharing)
         return np.empty(nbytes, np.uint8)
 
     rank, size = comm.rank, comm.size
