@@ -3,11 +3,18 @@
 
 #include <mpimcast/mmc.h>
 
-/* Gives up what this node has begun to exchange with others, and leaves them. */
+/*
+ * Gives up what this node has begun to exchange with others, and leaves them. If a
+ * process no longer answers, they fail because of that: then no rank may wait for all.
+ */
 static void leave_others(struct mmc_node_stream *stream)
 {
+	int error = stream->failure.error;
+
 	if (!mmc_node_leads(stream))
 		return;
+	if (error == -MMC_EGONE || error == -MMC_ELATE)
+		mmc_stream_fail(stream->options.between, error);
 	for (uint32_t i = 0; i < stream->options.nslots; i++) {
 		bool is_awaited =
 			stream->waits_between &&

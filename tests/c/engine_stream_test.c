@@ -129,6 +129,39 @@ static void a_rank_that_leaves(void)
 	hub_close();
 }
 
+/* Checks that both ranks know of a failure of rank 1 in the first operation. */
+static void check_poisoned(int error)
+{
+	for (uint32_t r = 0; r < 2; r++) {
+		struct mmc_failure failure;
+
+		mmc_stream_failure(hub[r].stream, &failure);
+		CHECK_EQ(failure.error, error);
+		CHECK_EQ(failure.culprit, 1);
+	}
+}
+
+/* A stream that fails on one rank fails on the others, in flight there or here. */
+static void a_rank_that_fails(void)
+{
+	for (uint32_t nstarted = 1; nstarted <= 2; nstarted++) {
+		struct mmc_request *requests[2];
+
+		hub_open(&pair);
+		for (uint32_t r = 0; r < nstarted; r++)
+			requests[r] = hub_gather(r, recv[r], HUB_CHUNK_BYTES);
+		mmc_stream_fail(hub[1].stream, -MMC_EGONE);
+		mmc_stream_fail(hub[1].stream, -MMC_ELATE);
+		for (uint32_t r = 0; r < nstarted; r++) {
+			CHECK(hub_complete(requests[r], MMC_S_NS));
+			CHECK_EQ(mmc_request_wait(requests[r], 0), -MMC_EGONE);
+			mmc_request_free(requests[r]);
+		}
+		check_poisoned(-MMC_EGONE);
+		hub_close();
+	}
+}
+
 /* Closing gives up what is in flight: nothing is written to its buffer any more. */
 static void a_close_with_an_open_operation(void)
 {
@@ -176,5 +209,6 @@ static void why_there_is_no_multicast(void)
 CHECK_MAIN(CHECK_TEST(wrong_options_are_refused),
 	   CHECK_TEST(streams_in_order_of_channel),
 	   CHECK_TEST(the_shortest_timeout), CHECK_TEST(a_rank_that_leaves),
+	   CHECK_TEST(a_rank_that_fails),
 	   CHECK_TEST(a_close_with_an_open_operation),
 	   CHECK_TEST(why_there_is_no_multicast))

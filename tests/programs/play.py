@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Play random programs on mpimcast, under faults, and on the MPI library.
 
-It is started on several ranks as ``python play.py COUNT SEED``. Rank 0 draws programs,
+It is started on several ranks as ``python play.py COUNT SEED``, and on several hosts as
+``python play.py COUNT SEED verbs``. Rank 0 draws programs,
 shrinks a program that goes wrong, and prints a line of JSON about all programs.
 """
 
@@ -33,17 +34,27 @@ FAULTS = (
 )
 
 
-def choices(number: int) -> list[dict[str, Any]]:
-    """Return the settings of a run's communicators."""
-    base = {"transport": "udp", "min_bytes": 0, "chunk_bytes": 512}
+def choices(number: int, transport: str, *, hosts: bool) -> list[dict[str, Any]]:
+    """Return the settings of a run's communicators.
+
+    Parameters
+    ----------
+    number
+        The seed.
+    transport
+        What multicasts.
+    hosts
+        Whether there are several hosts.
+    """
+    base = {"transport": transport, "min_bytes": 0, "chunk_bytes": 512}
     lossy, worse, late = (f"{fault},seed={number}" for fault in FAULTS)
     return [
         {**base, "fault": lossy},
         {**base, "fault": worse, "eager_bytes": 0},
         {**base, "fault": late, "repair": "neighbour", "chains": 1},
         {**base, "fault": lossy, "min_bytes": 400, "chunk_bytes": 0},
-        {"transport": "shm", "min_bytes": 0},
-        {"transport": "shm,udp", "min_bytes": 400, "node_bytes": "400K"},
+        {"transport": f"shm,{transport}" if hosts else "shm", "min_bytes": 0},
+        {"transport": f"shm,{transport}", "min_bytes": 400, "node_bytes": "400K"},
     ]
 
 
@@ -101,8 +112,10 @@ def aborting(what: str = "") -> Iterator[None]:
 
 def main() -> None:
     """Run one rank."""
-    count, number = map(int, sys.argv[1:])
-    with Player(choices(number)) as player:
+    count, number = map(int, sys.argv[1:3])
+    (transport,) = sys.argv[3:] or ["udp"]
+    chosen = choices(number, transport, hosts=len(sys.argv) > 3)
+    with Player(chosen) as player:
         rank = Rank(player)
 
         @seed(number)
@@ -113,7 +126,7 @@ def main() -> None:
             suppress_health_check=list(HealthCheck),
             phases=(Phase.generate, Phase.shrink),
         )
-        @given(programs(len(choices(number)), tuple(GROUPS)))
+        @given(programs(len(chosen), tuple(GROUPS)))
         def lead(program: Program) -> None:
             wrong = rank.play(program)
             assert not wrong, f"other results than the MPI library's: {wrong}"

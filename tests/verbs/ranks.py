@@ -106,7 +106,7 @@ def job(
     folder = Path(tempfile.mkdtemp(dir=guest.work))
     (folder / "spec.json").write_text(json.dumps(spec))
     *launcher, python = support.mpirun(nranks, *(OUTLIVE if outlive else ()))
-    shell = ["sh", "-c", f'{wrap}; exec "$@"', "sh"] if wrap else []
+    shell = ["sh", "-c", f'{wrap}\nexec "$@"', "sh"] if wrap else []
     return folder, [*launcher, *shell, python, program, folder]
 
 

@@ -7,13 +7,12 @@ A round is a group of operations. A game is a communicator and the rounds on it.
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import support
-from ranks import SETTINGS
+from hosts import on_hosts
+from ranks import SETTINGS, job
 from switch import CHUNK_MATCH, DROPPED
 
 from bench.guest.guest import Failed, Guest
@@ -42,14 +41,17 @@ class Outcome:
         are 0 unless the round makes the switch lose packets.
     ranks : list of dict
         The counters of each rank.
+    nhosts : int
+        The number of hosts, each of which receives every chunk of the others.
     """
 
-    def __init__(self, ranks: Sequence[dict[str, Any]]) -> None:
+    def __init__(self, ranks: Sequence[dict[str, Any]], nhosts: int) -> None:
         fate = ranks[0]["fate"]
         self.dropped: int = fate.get("dropped", 0)
         self.overflowed: int = fate.get("overflowed", 0)
         self.arrived: int = fate.get("arrived", 0)
         self.ranks: list[dict[str, int]] = [each["stats"] for each in ranks]
+        self.nhosts = nhosts
 
     def total(self, counter: str) -> int:
         """Return the sum of a counter over the ranks."""
@@ -69,7 +71,7 @@ class Outcome:
         ranks, and the check holds even for late ranks.
         """
         # One copy for each receiver of a multicast.
-        ncopies = self.total("tx_multicast_datagrams") * (len(self.ranks) - 1)
+        ncopies = self.total("tx_multicast_datagrams") * (self.nhosts - 1)
         assert self.dropped + self.overflowed + self.arrived == ncopies, self
         heard = self.total("rx_multicast_datagrams")
         assert heard <= self.arrived, self
@@ -101,9 +103,23 @@ def game(
 
 
 def play(
-    guest: Guest, games: Sequence[Game], *, limit_s: float = 100
+    guest: Guest,
+    games: Sequence[Game],
+    *,
+    places: Sequence[int] = (),
+    limit_s: float = 100,
 ) -> list[list[Outcome]]:
     """Play games in one job, and check every byte.
+
+    Parameters
+    ----------
+    guest, games
+        The guest to run in, and the games.
+    places
+        The number of each rank's host, for games of all ranks. If it is empty, each
+        rank multicasts for itself, as if alone on a host.
+    limit_s
+        How long the job may take, in seconds.
 
     Returns
     -------
@@ -111,9 +127,14 @@ def play(
         By game, the outcomes of its rounds.
     """
     nranks = max(each["nranks"] for each in games)
-    folder = Path(tempfile.mkdtemp(dir=guest.work))
-    (folder / "spec.json").write_text(json.dumps({"games": games}))
-    command = [*support.mpirun(nranks), PROGRAM, folder]
+    nhosts = len(set(places))
+    folder, command = job(
+        guest,
+        nranks,
+        program=PROGRAM,
+        wrap=on_hosts(places) if places else "",
+        games=[{"nhosts": nhosts or each["nranks"], **each} for each in games],
+    )
     try:
         guest.run(command, limit_s=limit_s, cwd=support.ROOT)
     except Failed:
@@ -122,16 +143,23 @@ def play(
         raise
     files = [folder / f"{rank}.json" for rank in range(nranks)]
     results = [json.loads(file.read_text())["games"] for file in files]
+    device = f"rxe{places[0] if places else 0}:1"
     outcomes = []
     for number, each in enumerate(games):
         ranks = [results[rank][number] for rank in range(each["nranks"])]
-        explained = ranks[0][0]["explained"]
-        assert explained.startswith("verbs: RoCE multicast, rxe0:1"), explained
-        for rank, rounds in enumerate(ranks):
-            for result in rounds:
-                assert not result["wrong"], f"{each}, rank {rank}: {result['wrong']}"
-        outcomes.append([Outcome(round_) for round_ in zip(*ranks, strict=True)])
+        _check(each, ranks, device)
+        of_rounds = zip(*ranks, strict=True)
+        outcomes.append([Outcome(each, nhosts or len(ranks)) for each in of_rounds])
     return outcomes
+
+
+def _check(played: Game, ranks: Sequence[Any], device: str) -> None:
+    """Check what all ranks found in a game, and that rank 0's data took `device`."""
+    explained = ranks[0][0]["explained"]
+    assert explained.startswith(f"verbs: RoCE multicast, {device}"), explained
+    for rank, rounds in enumerate(ranks):
+        for result in rounds:
+            assert not result["wrong"], f"{played}, rank {rank}: {result['wrong']}"
 
 
 def losing(ports: Iterable[int], netem: str, others: str = "") -> dict[str, str]:

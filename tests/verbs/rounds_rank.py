@@ -2,10 +2,11 @@
 """Run one rank of a job of many operations; compare with the MPI library's bytes.
 
 Started as ``python rounds_rank.py FOLDER``. FOLDER/spec.json has a list of games. A
-game opens communicators of the first `nranks` ranks, `nthreads` of them, with its own
-settings, and plays rounds on each. A round is a group of operations, whose counters are
-read before and after (see Round). The rank writes its results to FOLDER/RANK.json, game
-by game and round by round, and makes FOLDER/RANK.end as its last act.
+game opens communicators of the first `nranks` ranks, which are on `nhosts` hosts,
+`nthreads` of them, with its own settings, and plays rounds on each. A round is a group
+of operations, whose counters are read before and after (see Round). The rank writes its
+results to FOLDER/RANK.json, game by game and round by round, and makes FOLDER/RANK.end
+as its last act.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class Round:
 
 
 class Places:
-    """Memory for a round's results.
+    """Memory for a round's results on a communicator.
 
     Each method named by Round.place returns what to pass as recvbuf, and the same
     memory as bytes, all POISON.
@@ -98,9 +99,9 @@ class Places:
         Descriptions of errors in old results.
     """
 
-    def __init__(self, rank: int) -> None:
-        self.rank = rank
+    def __init__(self, comm: mpimcast.Intracomm) -> None:
         self.wrong: list[str] = []
+        self._comm = comm
         self._own: dict[int, Bytes] = {}
         self._used: list[Bytes] = []
 
@@ -115,6 +116,16 @@ class Places:
             self._own[nbytes] = mpimcast.empty(nbytes, np.uint8)
         place = self._own[nbytes]
         place[:] = POISON
+        return place, place
+
+    def shared(self, nbytes: int) -> tuple[Any, Bytes]:
+        """Return memory that the ranks of a node share, the same for each size."""
+        if nbytes not in self._own:
+            self._own[nbytes] = mpimcast.empty(nbytes, np.uint8, comm=self._comm)
+        place = self._own[nbytes]
+        self._comm.node_barrier()  # All have checked the result before.
+        place[:] = POISON
+        self._comm.node_barrier()
         return place, place
 
     def poisoned(self, nbytes: int) -> tuple[Any, Bytes]:
@@ -149,10 +160,15 @@ class Player:
         The MPI library's communicator of the same ranks, for the bytes to compare with.
     settings
         The settings of mpimcast's communicator.
+    nhosts
+        The number of hosts, each of which receives every chunk of the others.
     """
 
-    def __init__(self, plain: MPI.Intracomm, settings: dict[str, Any]) -> None:
+    def __init__(
+        self, plain: MPI.Intracomm, settings: dict[str, Any], nhosts: int
+    ) -> None:
         self.plain = plain
+        self.nhosts = nhosts
         self.comm = mpimcast.Intracomm(plain.Dup(), **settings)
         self.random = np.random.default_rng(plain.rank)
         self.wrong: list[str] = []
@@ -226,7 +242,7 @@ class Player:
         """
         with contextlib.ExitStack() as until_end:
             if what.spoil and self.comm.rank == 0:
-                until_end.enter_context(switch.counting(self.comm.size))
+                until_end.enter_context(switch.counting(self.nhosts))
             return self._play(what)
 
     def _play(self, what: Round) -> dict[str, Any]:
@@ -234,7 +250,7 @@ class Player:
         self._shell(what.spoil)
         switch_before = self._look(what)
         before = self.comm.stats()
-        places = Places(self.comm.rank)
+        places = Places(self.comm)
         self.by_tests = what.by_tests
         begin_s = time.monotonic()
         if what.bare:
@@ -272,7 +288,7 @@ class Player:
         """
         sent = self.plain.allreduce(stats["tx_multicast_datagrams"])
         heard = self.plain.allreduce(stats["rx_multicast_datagrams"])
-        ncopies = sent * (self.comm.size - 1)
+        ncopies = sent * (self.nhosts - 1)
         return sum(fate.values()) >= ncopies and fate.get("arrived") == heard
 
     def _gather_all(self, what: Round, places: Places) -> None:
@@ -308,7 +324,8 @@ def since(now: Counts, before: Counts) -> Counts:
 def play_game(plain: MPI.Intracomm, game: dict[str, Any]) -> list[dict[str, Any]]:
     """Play all rounds of a game; return the results of each round."""
     nthreads = game["nthreads"]
-    players = [Player(plain.Dup(), game["settings"]) for _ in range(nthreads)]
+    arguments = game["settings"], game.get("nhosts", game["nranks"])
+    players = [Player(plain.Dup(), *arguments) for _ in range(nthreads)]
     for player in players:
         # This opens the transport, so that the datagrams of opening are not counted.
         player.play(Round([1]))

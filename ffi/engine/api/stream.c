@@ -188,6 +188,21 @@ void mmc_stream_leave(struct mmc_stream *stream)
 	mmc_engine_leave(stream->team->engine);
 }
 
+void mmc_stream_fail(struct mmc_stream *stream, int error)
+{
+	struct mmc_poison poison = {
+		.error = (enum mmc_error) - error,
+		.culprit = stream->team->options.rank,
+	};
+
+	if (mmc_engine_enter(stream->team->engine) != 0)
+		return;
+	poison.epoch = mmc_epochs_last(&stream->epochs);
+	mmc_epochs_poison(&stream->epochs, poison, true);
+	stream->needs_poll = true;
+	mmc_engine_leave(stream->team->engine);
+}
+
 uint32_t mmc_stream_unicast_epoch(struct mmc_stream *stream)
 {
 	return mmc_epochs_unicast_epoch(&stream->epochs);

@@ -42,6 +42,12 @@ int mmc_stream_create(struct mmc_team *team,
  */
 void mmc_stream_leave(struct mmc_stream *stream);
 
+/*
+ * Fails a stream on all ranks, unless it has failed: operations that lack data, and all
+ * later ones, fail with `error`, such as -MMC_EGONE, and name this rank as the culprit.
+ */
+void mmc_stream_fail(struct mmc_stream *stream, int error);
+
 /* Why a stream does not use multicast at present. */
 struct mmc_unicast_reason {
 	uint32_t epoch;	 /* the first epoch without multicast; 0: it is used */
