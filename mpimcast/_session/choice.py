@@ -23,8 +23,12 @@ if TYPE_CHECKING:
 _TRIALS_MAX = 8
 _TRIALS_NS_MAX = 100_000_000
 
-# A way whose best trial takes this many times as long as the other's is tried no more.
+# A way that is expected to take this many times as long as the other is not tried.
 _HOPELESS = 1.5
+
+# If the best of two trials takes this many times as long as the other way's, they end:
+# further ones would cost more than they could still find out.
+_CLEAR = 1.2
 
 # After so many calls of a class rank 0 looks whether the network has changed. The class
 # is then measured anew, and the next look comes after twice as many calls.
@@ -121,7 +125,7 @@ class Trials:
         """Record the time of the latest trial; return whether that decides the way."""
         way, self.untold_ns = self.latest, 0
         self.times_ns[way].append(took_ns)
-        if self.times_ns[way.other] and self._is_enough(way):
+        if self.times_ns[way.other] and self._is_enough():
             self.decide(min(Way, key=self.best_ns))
         return self.decided is not None
 
@@ -142,15 +146,16 @@ class Trials:
             return None
         return self.best_ns(Way.OURS) / self.best_ns(Way.LIBRARY)
 
-    def _is_enough(self, way: Way) -> bool:
-        """Return whether a trial of `way`, after one of each, was the last."""
+    def _is_enough(self) -> bool:
+        """Return whether the latest trial, after one of each way, was the last."""
         times_ns = [*self.times_ns[Way.OURS], *self.times_ns[Way.LIBRARY]]
         if len(times_ns) >= _TRIALS_MAX or sum(times_ns) >= _TRIALS_NS_MAX:
             return True
         # The first trial of a way may have set up connections or memory, and any trial
         # may have been held up by others on the machine.
-        hopeless = self.best_ns(way) > _HOPELESS * self.best_ns(way.other)
-        return hopeless and len(self.times_ns[way]) > 1
+        fewest = min(len(each) for each in self.times_ns.values())
+        best_ns, other_ns = sorted(map(self.best_ns, Way))
+        return fewest > 1 and other_ns > _CLEAR * best_ns
 
     def __str__(self) -> str:
         """Return what was measured, in words."""

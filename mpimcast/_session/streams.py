@@ -8,10 +8,10 @@ since ranks may start their requests in different orders.
 from __future__ import annotations
 
 import contextlib
-from array import array
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from mpi4py import MPI
 
 from mpimcast._mpi import agreement, error_codes, roll
@@ -160,10 +160,10 @@ class Streams:
 
     def tell_all(self, number: int) -> Sequence[int]:
         """Give each rank's number to all ranks; return them by rank. Collective."""
-        numbers = array("q", bytes(8 * self._stream.nranks))
-        numbers[self._stream.rank] = number
-        self.run(Allgather(self.comm, MPI.IN_PLACE, numbers))
-        return numbers
+        numbers = np.full(self._stream.nranks, number)
+        if not (self._express and self._express.run("Allgather", None, numbers)):
+            self.run(Allgather(self.comm, MPI.IN_PLACE, numbers))
+        return list(map(int, numbers))
 
     def _finish(self, request: Any, name: str, *arguments: Any) -> None:
         """Wait for an operation that was started on the express way."""

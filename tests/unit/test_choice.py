@@ -166,7 +166,7 @@ def test_conditions(lost: int, unicast: int, number: int) -> None:
 
 def test_the_faster_way_wins() -> None:
     """After a few trials of both, all calls take the way that is faster."""
-    for ours_ns, library_ns, best in ((2, 3, Way.OURS), (3, 2, Way.LIBRARY)):
+    for ours_ns, library_ns, best in ((20, 21, Way.OURS), (21, 20, Way.LIBRARY)):
         program = alone()
         for _ in range(50):
             program.call("Bcast", 4096, ours_ns * 1000, library_ns * 1000)
@@ -186,7 +186,7 @@ def test_a_first_trial_may_be_slow() -> None:
 
 
 def test_a_hopeless_way_is_tried_twice() -> None:
-    """A second trial of more than 1.5 times the other's time ends the trials."""
+    """If a way takes much longer than the other in two trials, these were enough."""
     program = alone()
     for _ in range(20):
         program.call("Bcast", 4096, 1000, 1600)
