@@ -146,7 +146,8 @@ def _summary(contender: str, nbytes: int, group: Sequence[Measurement]) -> Summa
         rival_bytes_per_s=sum(each.rival_bytes for each in group)
         / max(1e-9, sum(each.span_s for each in group)),
         control_datagrams=counted("tx_control_datagrams") / max(1, epochs),
-        by_library=contender in OUR_CONTENDERS and epochs == 0,
+        by_library=contender in OUR_CONTENDERS
+        and epochs == counted("node_operations") == 0,
     )
 
 
