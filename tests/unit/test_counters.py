@@ -7,7 +7,7 @@ import pytest
 
 from mpimcast.__main__ import main
 from mpimcast._native import core
-from mpimcast._session import choice
+from mpimcast._session import choice, tally
 from mpimcast.cli import commands
 from mpimcast.cli.doctor.finding import STATUSES
 from mpimcast.cli.info.counters import COUNTERS
@@ -16,12 +16,12 @@ OPENING = {"open_ns", "open_messages", "open_bytes"}
 
 
 def test_every_counter_is_described() -> None:
-    """The counters of the C library, of trials and of opening have descriptions.
+    """The counters of the C library, of calls and of opening have descriptions.
 
     A description is a sentence.
     """
     assert not set(core.counter_names()) & OPENING
-    counted = {*core.counter_names(), *choice.COUNTERS, *OPENING}
+    counted = {*core.counter_names(), *choice.COUNTERS, *tally.COUNTERS, *OPENING}
     assert set(COUNTERS) == counted
     for name, counter in COUNTERS.items():
         assert counter.meaning[0].isupper(), name
