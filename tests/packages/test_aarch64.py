@@ -14,7 +14,7 @@ from support import BUILD, ROOT, require_tool, run, skip_or_fail
 # Debian's package libc6-arm64-cross, on which its cross compiler depends.
 LIBRARIES = Path("/usr/aarch64-linux-gnu")
 # qemu does not know the socket options of multicast, such as IP_MULTICAST_IF.
-SOCKETS = ("engine_test", "kinds_test", "survey_test", "udp_")
+SOCKETS = ("engine_test", "forward_", "kinds_test", "survey_test", "team_test", "udp_")
 PROGRAMS = sorted(
     path.stem
     for path in (ROOT / "tests/c").glob("*_test.c")
