@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -34,6 +34,14 @@ class Case(NamedTuple):
     contenders: Summaries
     scenarios: Scenarios
 
+    def _peers(self) -> Iterator[Summary]:
+        """Yield the results of all peers for this scenario and size."""
+        for contender, summaries in self.contenders.items():
+            if contender not in OUR_CONTENDERS:
+                for theirs in summaries:
+                    if theirs.block_bytes == self.ours.block_bytes:
+                        yield theirs
+
     def speed_over_best(self, *, tuned: bool | None = None) -> float | None:
         """Return mpimcast's speed as a multiple of the best peer's; None if unknown.
 
@@ -57,13 +65,7 @@ class Case(NamedTuple):
         A program is all operations of a round from number `first` on. Return the median
         over the rounds, or None if no peer was measured.
         """
-        summaries = self.contenders.values()
-        peers = [
-            each.operations_s
-            for each in (each for sizes in summaries for each in sizes)
-            if each.contender not in OUR_CONTENDERS
-            and each.block_bytes == self.ours.block_bytes
-        ]
+        peers = [theirs.operations_s for theirs in self._peers()]
         ratios = [
             min(sum(peer[round_][first:]) for peer in peers if round_ in peer)
             / sum(times[first:])
@@ -81,13 +83,7 @@ class Case(NamedTuple):
         None if the value is unknown. Peers with an unknown value do not count. Return
         None if mpimcast's value is unknown or 0, or if the smallest is unknown or 0.
         """
-        values = [
-            quantity_of(theirs)
-            for contender, summaries in self.contenders.items()
-            for theirs in summaries
-            if contender not in OUR_CONTENDERS
-            and theirs.block_bytes == self.ours.block_bytes
-        ]
+        values = [quantity_of(theirs) for theirs in self._peers()]
         known = [value for value in values if value is not None]
         smallest = min(known, default=None)
         ours = quantity_of(self.ours)

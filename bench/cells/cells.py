@@ -164,9 +164,9 @@ def several_ranks_a_host(effort: Effort) -> Iterator[Measurement]:
     with Cluster(4) as cluster:
         cluster.shape(200)
         network = Network("cluster", rate_mbit=200, burst_bytes=BURST_BYTES)
-        for each in (2, 4):
-            numbers = [host for host in range(4) for _ in range(each)]
-            setup = Setup(replace(network, ranks_per_host=each), numbers, cluster)
+        for nranks in (2, 4):
+            numbers = [host for host in range(4) for _ in range(nranks)]
+            setup = Setup(replace(network, ranks_per_host=nranks), numbers, cluster)
             yield from take_turns("H", setup, effort, sizes)
 
 

@@ -26,12 +26,12 @@ _TRIALS_NS_MAX = 100_000_000
 # A way that is expected to take this many times as long as the other is not tried.
 _HOPELESS = 1.5
 
-# If the best of two trials takes this many times as long as the other way's, they end:
-# further ones would cost more than they could still find out.
+# Once each way has been tried twice, trials end if the best of one way takes this many
+# times as long as the best of the other: further trials would cost more than they gain.
 _CLEAR = 1.2
 
-# After so many calls of a class rank 0 looks whether the network has changed. The class
-# is then measured anew, and the next look comes after twice as many calls.
+# Once in so many calls of a class, rank 0 tells all ranks the network's conditions.
+# If they have changed, the class is measured anew, and is then looked at half as often.
 _CALLS_UNTIL_LOOK = 64
 
 # After this many calls a class is measured anew in any case.
@@ -80,9 +80,9 @@ class Trials:
     latest: Way = Way.OURS
     untold_ns: int = 0
     _ncalls: int = 0
-    _next_look: int = 0  # the call at which to look whether the network has changed
+    _next_look: int = 0  # the call at which rank 0 tells the conditions next
     _calls_until_look: int = _CALLS_UNTIL_LOOK
-    _conditions: int | None = None  # of the network, when rank 0 looked last
+    _conditions: int | None = None  # of the network, as rank 0 told them last
 
     def next_way(self) -> Way:
         """Return the way of the next trial: the one that was tried less often."""
@@ -214,9 +214,9 @@ class Choice:
     def way(self, name: str, nbytes: int) -> Way | None:
         """Return the way of a blocking call, or None if the call has to be a trial.
 
-        While the way is not known, this is collective: ranks tell each other how long
-        the trial before took, and begin the next at the same time. So it is now and
-        then later, when rank 0 says whether the network has changed.
+        Collective while the way is not known: ranks tell each other how long the last
+        trial took, and begin the next one together. Later it is collective only in the
+        calls in which rank 0 tells the conditions of the network.
 
         Parameters
         ----------

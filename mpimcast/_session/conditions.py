@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-# Conditions differ if the share of lost chunks lies between other two of these. The
-# window of the senders follows from it, too.
+# These bounds divide the shares of lost chunks into classes. Two shares of one class
+# are the same condition. The senders' window is no condition of its own, since it
+# shrinks when chunks are lost.
 _LOSS_SHARES = (0.001, 0.01, 0.1)
 
 

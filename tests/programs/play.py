@@ -42,7 +42,7 @@ def choices(number: int, transport: str, *, hosts: bool) -> list[dict[str, Any]]
     number
         The seed.
     transport
-        What multicasts.
+        The transport of the multicasts, ``"udp"`` or ``"verbs"``.
     hosts
         Whether there are several hosts.
     """

@@ -18,10 +18,9 @@ struct mmc_sim_read {
 	uint64_t cookie;
 	uint32_t peer;
 	unsigned nstretches;
-	unsigned
-		ndone; /* stretches that were tried; the last may have failed */
-	bool back;     /* whether it is on its way back */
-	int error;     /* 0, or why a stretch could not be read */
+	unsigned ndone; /* stretches read so far; the last may have failed */
+	bool back;	/* whether the answer is on its way back */
+	int error;	/* 0, or why a stretch could not be read */
 	struct mmc_stretch stretches[MMC_STRETCHES_MAX];
 	uint32_t nbytes;
 	uint8_t bytes[];
@@ -97,8 +96,8 @@ int mmc_sim_read(struct mmc_endpoint *endpoint, uint32_t peer,
 }
 
 /*
- * Reads the next stretch, and sets the time of the step after it: the following stretch, or
- * the arrival of the answer. A following stretch is read half a link's latency later.
+ * Reads the next stretch, and sets the time of the step after it: the read of the
+ * following stretch, half a link's latency later, or the arrival of the answer.
  */
 static void read_stretch(struct mmc_sim_endpoint *self,
 			 struct mmc_sim_read *read)

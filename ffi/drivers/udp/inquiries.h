@@ -43,8 +43,7 @@ struct mmc_udp_inquiry {
 
 struct mmc_udp_inquiries {
 	int epoll_fd; /* watches the connections */
-	/* What epoll reports when something happens to a connection. */
-	uint32_t tag;
+	uint32_t tag; /* epoll returns it with each event of a connection */
 	struct mmc_udp_inquiry *items;
 	uint32_t count;	 /* how many `items` are in use */
 	uint32_t nmax;	 /* how many `items` there is room for */

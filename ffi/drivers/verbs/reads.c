@@ -40,10 +40,10 @@ static struct mmc_verbs_read *find_free(struct mmc_verbs_reads *reads)
 }
 
 /*
- * Posts one request for each stretch of a read. A device carries out the reads of a queue
- * pair in their order, even if it has to repeat some; IBTA requires no fence between
- * two reads for that, but one is set to be sure. Only the last stretch is signalled: once
- * it has completed, all have. Returns 0 or an errno value.
+ * Posts one request for each stretch of a read. A device carries out the reads of a
+ * queue pair in their order, even if it has to repeat some; IBTA requires no fence
+ * between two reads for that, but one is set to be sure. Only the last stretch is
+ * signalled: once it has completed, all have. Returns 0 or an errno value.
  */
 static int post(const struct mmc_verbs_reads *reads,
 		const struct mmc_verbs_read *read,

@@ -120,7 +120,7 @@ def replace_world() -> None:
     """
     from mpi4py import MPI
 
-    from mpimcast._session import pickling
+    from mpimcast._session import attributes, pickling
     from mpimcast._session.handle import replace_constant, wrap
     from mpimcast.cli.run import capi
     from mpimcast.comm import Intracomm
@@ -128,7 +128,9 @@ def replace_world() -> None:
     def replace_constants() -> None:
         for name in ("COMM_WORLD", "COMM_SELF"):
             replace_constant(name, Intracomm(getattr(MPI, name)))
-        MPI.COMM_WORLD._need_state().join_at_end()  # type: ignore[attr-defined]  # noqa: SLF001
+        state = attributes.attached(MPI.COMM_WORLD)
+        assert state is not None  # noqa: S101 -- the handle has just made it
+        state.join_at_end()
 
     _after_init(replace_constants)
     capi.wrap_communicators(lambda comm: wrap(Intracomm, comm))

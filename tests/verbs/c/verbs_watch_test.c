@@ -129,7 +129,10 @@ static void a_broken_connection_wakes(void)
 	team_close(&team);
 }
 
-/* What arrived before arm() is called might not wake the thread, so arm() reports it. */
+/*
+ * A message that arrives before arm() is called need not make a descriptor readable.
+ * Therefore arm() itself reports that a message has arrived.
+ */
 static void arm_reports_what_arrived_before(void)
 {
 	struct mmc_endpoint *endpoint;
