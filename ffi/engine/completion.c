@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/operation/learn.h"
 #include "engine/advert.h"
 #include "engine/notify.h"
 #include "engine/operation.h"
@@ -38,7 +39,10 @@ void mmc_request_complete(struct mmc_request *request, bool retain)
 {
 	struct mmc_stream *stream = request->stream;
 	const struct mmc_block *own = mmc_op_own_block(request->op);
+	struct mmc_run_delay delay;
 
+	if (mmc_run_delay_since(&request->run_delay, &delay))
+		mmc_op_learn_delay(request->op, delay.delay_ns, delay.at_ns);
 	stream->team->path = *mmc_epochs_path(&stream->epochs);
 	end_reading(request);
 	if (retain && own->nbytes > 0) {

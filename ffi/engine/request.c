@@ -94,6 +94,10 @@ static void activate(struct mmc_request *request, uint64_t now_ns)
 	request->op = op;
 	stream->requests[mmc_epochs_slot(mmc_op_epoch(op))] = request;
 	stream->needs_poll = true;
+	request->run_delay = (struct mmc_run_delay){ .thread = NULL };
+	if (mmc_op_layout(op)->total_bytes > config.window_bytes &&
+	    !stream->team->engine->stepped)
+		request->run_delay = mmc_run_delay_look();
 	hand_over_parked(request, now_ns);
 }
 

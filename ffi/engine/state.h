@@ -17,6 +17,7 @@
 #include "engine/fetch.h"
 #include "engine/parking.h"
 #include "engine/registration.h"
+#include "support/run_delay.h"
 
 /* Bytes of the sentence about a broken connection, with its final 0. */
 #define MMC_REASON_SIZE 512
@@ -39,7 +40,8 @@ struct mmc_request {
 	struct mmc_copy *copy; /* of this rank's block, for repairs; or NULL */
 	void *memory; /* the core's state, and behind it those tables */
 	size_t memory_bytes;
-	uint64_t start_ns; /* on the endpoint's clock */
+	uint64_t start_ns;		/* on the endpoint's clock */
+	struct mmc_run_delay run_delay; /* when it was activated, if large */
 	struct mmc_failure failure;
 	struct mmc_region map; /* `memory` as registered, if `map_registered` */
 	struct mmc_region data; /* user memory as registered, if `registered` */

@@ -59,6 +59,38 @@ static void done_and_closed(void)
 	hub_close();
 }
 
+/*
+ * Where the window limits an operation, and its thread has waited for a processor for
+ * most of the time, the window is widened.
+ */
+static void a_wait_for_processors(void)
+{
+	for (uint32_t waited = 0; waited < 2; waited++) {
+		struct mmc_request *requests[2];
+
+		hub_open(&(struct hub_options){ .nranks = 2 });
+		for (uint32_t r = 0; r < 2; r++)
+			mmc_path_set_window(&hub[r].team->path,
+					    HUB_CHUNK_BYTES);
+		start(requests, MMC_ALLGATHER);
+		for (uint32_t r = 0; r < 2; r++) {
+			requests[r]->run_delay = mmc_run_delay_look();
+			requests[r]->run_delay.at_ns -= MMC_S_NS;
+			requests[r]->run_delay.delay_ns -= waited * MMC_S_NS;
+			if (requests[r]->run_delay.thread == NULL)
+				exit(77); /* the kernel counts no run delays */
+		}
+		for (uint32_t r = 0; r < 2; r++) {
+			CHECK(hub_complete(requests[r], MMC_S_NS));
+			mmc_request_free(requests[r]);
+		}
+		for (uint32_t r = 0; r < 2; r++)
+			CHECK_EQ(mmc_path_window_bytes(&hub[r].team->path),
+				 HUB_CHUNK_BYTES << waited);
+		hub_close();
+	}
+}
+
 /* A failure reports how the ranks' operations differ. */
 static void failed(void)
 {
@@ -85,4 +117,5 @@ static void failed(void)
 	hub_close();
 }
 
-CHECK_MAIN(CHECK_TEST(done_and_closed), CHECK_TEST(failed))
+CHECK_MAIN(CHECK_TEST(a_wait_for_processors), CHECK_TEST(done_and_closed),
+	   CHECK_TEST(failed))

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A completed operation counts the time of its stages, and tells the path of losses. */
+#include "core/operation/learn.h"
+
 #include "subject.h"
 
 #define RANK 1
@@ -56,4 +58,30 @@ static void a_loss_is_learnt(void)
 	}
 }
 
-CHECK_MAIN(CHECK_TEST(stages_fill_the_time), CHECK_TEST(a_loss_is_learnt))
+/* Only a window that limits an operation is widened, if a rank waits for processors. */
+static void a_wait_is_learnt(void)
+{
+	for (uint64_t percent = 0; percent <= 100; percent += 10)
+		for (uint32_t wide = 0; wide < 2; wide++) {
+			struct mmc_op_config config = subject_config;
+			static struct subject subject;
+			struct mmc_window *window;
+
+			config.window_bytes = wide ? UINT32_MAX : 300;
+			subject_open(&subject, &config);
+			subject_begin(&subject);
+			window = &subject.op->config.path->window;
+			window->bytes = 300;
+			subject.now_ns += MMC_MS_NS;
+			subject_deliver_all(&subject);
+			subject_run(&subject);
+			mmc_op_learn_delay(subject.op, percent * MMC_MS_NS,
+					   100 * MMC_MS_NS);
+			CHECK_EQ(window->widening,
+				 percent >= MMC_WINDOW_WIDEN_PERCENT && !wide);
+			subject_close(&subject);
+		}
+}
+
+CHECK_MAIN(CHECK_TEST(a_wait_is_learnt), CHECK_TEST(stages_fill_the_time),
+	   CHECK_TEST(a_loss_is_learnt))

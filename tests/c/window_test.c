@@ -136,6 +136,98 @@ static void leaves_room_for_others(void)
 	CHECK(window.bytes >= MMC_WINDOW_BYTES - 20 * CHUNK_BYTES);
 }
 
-CHECK_MAIN(CHECK_TEST(leaves_room_for_others), CHECK_TEST(finds_the_queue),
+/* A window that has learnt not to grow. */
+static const struct mmc_window settled = {
+	.bytes = MMC_WINDOW_BYTES,
+	.ceiling_bytes = MMC_WINDOW_BYTES,
+	.patience = UINT32_MAX,
+};
+
+/* Feeds a window an operation of `total_bytes` that lost `nlost` of 1,000 chunks. */
+static void run(struct mmc_window *window, uint64_t total_bytes, uint32_t nlost,
+		uint32_t wait_percent)
+{
+	uint32_t agreed_bytes = mmc_window_bytes(window);
+	const struct mmc_window_sample sample = {
+		.window_bytes = agreed_bytes,
+		.chunk_bytes = CHUNK_BYTES,
+		.nchunks = 1000,
+		.nlost = nlost,
+		.rate_bytes_per_s = 5,
+	};
+
+	mmc_window_learn(window, &sample);
+	mmc_window_widen(window, agreed_bytes, total_bytes, wait_percent);
+}
+
+/*
+ * Where processors are what ranks wait for, the window doubles until it no longer
+ * limits operations, and what was learnt of queues stays.
+ */
+static void widens_while_processors_lack(void)
+{
+	struct mmc_window window = settled;
+	struct mmc_window other = settled;
+	uint64_t total_bytes = 8 * MMC_WINDOW_BYTES;
+
+	for (int i = 0; i < 3; i++) {
+		CHECK_EQ(mmc_window_bytes(&window), MMC_WINDOW_BYTES << i);
+		run(&window, total_bytes, 0, MMC_WINDOW_WIDEN_PERCENT);
+	}
+	for (int i = 0; i < 100; i++)
+		run(&window, total_bytes, 0, MMC_WINDOW_WIDEN_PERCENT);
+	CHECK_EQ(mmc_window_bytes(&window), total_bytes);
+	CHECK_EQ(window.bytes, MMC_WINDOW_BYTES);
+	for (int i = 0; i < 10; i++)
+		run(&window, total_bytes, 0, MMC_WINDOW_NARROW_PERCENT);
+	CHECK_EQ(mmc_window_bytes(&window), total_bytes);
+	for (int i = 0; i < 3; i++)
+		run(&window, total_bytes, 0, MMC_WINDOW_NARROW_PERCENT - 1);
+	CHECK_EQ(mmc_window_bytes(&window), MMC_WINDOW_BYTES);
+	for (int i = 0; i < 100; i++)
+		run(&other, UINT64_MAX, 0, 100);
+	CHECK_EQ(mmc_window_bytes(&other),
+		 MMC_WINDOW_BYTES << MMC_WINDOW_WIDENING_MAX);
+}
+
+/* A window that has lost chunks at some width is never that wide again. */
+static void is_not_widened_to_where_it_lost(void)
+{
+	for (uint32_t lossy = 1; lossy <= MMC_WINDOW_WIDENING_MAX; lossy++) {
+		struct mmc_window window = settled;
+		unsigned nlossy = 0;
+
+		for (int i = 0; i < 1000; i++) {
+			bool loses = window.widening >= lossy;
+
+			nlossy += loses;
+			run(&window, UINT64_MAX, 10 * loses,
+			    MMC_WINDOW_WIDEN_PERCENT);
+		}
+		CHECK_EQ(nlossy, 1);
+		CHECK_EQ(window.widening, lossy - 1);
+	}
+}
+
+/* A rank does not run ahead of what all have agreed on. */
+static void follows_the_agreement(void)
+{
+	struct mmc_window window = settled;
+	struct mmc_window none = { .bytes = 0 };
+
+	for (int i = 0; i < 10; i++)
+		mmc_window_widen(&window, MMC_WINDOW_BYTES, UINT64_MAX, 100);
+	CHECK_EQ(window.widening, 1);
+	for (int i = 0; i < 10; i++)
+		mmc_window_widen(&none, MMC_WINDOW_BYTES, UINT64_MAX, 100);
+	CHECK_EQ(mmc_window_bytes(&none), 0);
+	window.bytes = UINT32_MAX - 5;
+	CHECK_EQ(mmc_window_bytes(&window), UINT32_MAX);
+}
+
+CHECK_MAIN(CHECK_TEST(widens_while_processors_lack),
+	   CHECK_TEST(is_not_widened_to_where_it_lost),
+	   CHECK_TEST(follows_the_agreement),
+	   CHECK_TEST(leaves_room_for_others), CHECK_TEST(finds_the_queue),
 	   CHECK_TEST(bears_loss), CHECK_TEST(small_blocks_bear_loss),
 	   CHECK_TEST(grows_back))

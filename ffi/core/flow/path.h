@@ -82,7 +82,7 @@ static inline void mmc_path_crowd(struct mmc_path *path)
 /* Returns the window that no queue on the way overflows; 0 for no limit. */
 static inline uint32_t mmc_path_window_bytes(const struct mmc_path *path)
 {
-	return path->window.bytes;
+	return mmc_window_bytes(&path->window);
 }
 
 /* Sets the window, as if it had been learnt; 0 for no limit. */

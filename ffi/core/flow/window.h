@@ -45,8 +45,26 @@
 #define MMC_WINDOW_HARDLY_PART 256
 #define MMC_WINDOW_FASTER_PART 20
 
+/*
+ * A window is widened if a rank waits for a processor for at least the first of these
+ * percentages of an operation's time, and less so below the second.
+ */
+#define MMC_WINDOW_WIDEN_PERCENT 40
+#define MMC_WINDOW_NARROW_PERCENT 20
+
+/* A window is widened to at most 2 to this power times its size. */
+#define MMC_WINDOW_WIDENING_MAX 6
+
 struct mmc_window {
-	uint32_t bytes; /* the window; 0: no limit, and none is to be learnt */
+	uint32_t
+		bytes; /* what was learnt; 0: no limit, and none is to be learnt */
+	/*
+	 * The window is 2 to this power times `bytes`: while processors are what ranks
+	 * wait for, most of what is in flight lies in receive buffers, not in queues.
+	 */
+	uint32_t widening;
+	/* The least widening at which chunks were lost; 0: none yet. */
+	uint32_t lossy_widening;
 	/* The window grows no further than this; 0: as far as it can. */
 	uint32_t ceiling_bytes;
 	bool grew; /* the window grew after the last sample */
@@ -59,6 +77,13 @@ struct mmc_window {
 	uint32_t nlost;	  /* chunks of `nchunks` that had to be repaired */
 	uint32_t nshared; /* those that several receivers had lost */
 };
+
+/* Returns the window, widened; 0 for no limit. */
+static inline uint32_t mmc_window_bytes(const struct mmc_window *window)
+{
+	return (uint32_t)mmc_min_u64(UINT32_MAX, (uint64_t)window->bytes
+							 << window->widening);
+}
 
 /* One operation, as it counts in a sample. */
 struct mmc_window_sample {
@@ -111,6 +136,42 @@ static inline bool mmc_window_is_faster(const struct mmc_window *window,
 
 	return sample->rate_bytes_per_s >
 	       before + before / MMC_WINDOW_FASTER_PART;
+}
+
+/*
+ * Notes what an operation lost while the window was widened. If that was more than
+ * hardly any, a queue may have overflowed, and the window is not widened as far again.
+ */
+static inline void
+mmc_window_check_widening(struct mmc_window *window,
+			  const struct mmc_window_sample *sample)
+{
+	if (sample->nlost <= sample->nchunks / MMC_WINDOW_HARDLY_PART)
+		return;
+	window->lossy_widening = window->widening;
+	window->widening = 0;
+}
+
+/*
+ * Widens or narrows the window after an operation of `total_bytes`, with the window on
+ * which all ranks had agreed, for `wait_percent` of whose time this rank waited for a
+ * processor. A window that did not limit the operation, or that other ranks or receive
+ * buffers kept smaller than this rank's, is not widened.
+ */
+static inline void mmc_window_widen(struct mmc_window *window,
+				    uint32_t agreed_bytes, uint64_t total_bytes,
+				    uint32_t wait_percent)
+{
+	uint32_t next = window->widening + 1;
+
+	if (wait_percent < MMC_WINDOW_NARROW_PERCENT && window->widening > 0)
+		window->widening--;
+	else if (wait_percent >= MMC_WINDOW_WIDEN_PERCENT &&
+		 window->bytes > 0 && next <= MMC_WINDOW_WIDENING_MAX &&
+		 next != window->lossy_widening &&
+		 agreed_bytes >= mmc_window_bytes(window) &&
+		 agreed_bytes < total_bytes)
+		window->widening = next;
 }
 
 /*
@@ -175,6 +236,16 @@ static inline void mmc_window_adapt(struct mmc_window *window,
 	window->nchunks = 0;
 	window->nlost = 0;
 	window->nshared = 0;
+}
+
+/* Learns from an operation; if the window was widened, only whether that is too wide. */
+static inline void mmc_window_learn(struct mmc_window *window,
+				    const struct mmc_window_sample *sample)
+{
+	if (window->widening > 0)
+		mmc_window_check_widening(window, sample);
+	else
+		mmc_window_adapt(window, sample);
 }
 
 #endif

@@ -52,7 +52,7 @@ static void adapt_window(const struct mmc_op *op,
 		.rate_bytes_per_s = rate_of(op, now_ns),
 	};
 
-	mmc_window_adapt(&op->config.path->window, &sample);
+	mmc_window_learn(&op->config.path->window, &sample);
 }
 
 void mmc_op_learn(struct mmc_op *op, uint64_t now_ns)
@@ -88,4 +88,13 @@ void mmc_op_learn(struct mmc_op *op, uint64_t now_ns)
 	if (op->mode == MMC_OP_STAGED)
 		measure_rate(op, now_ns);
 	op->stage_ns = now_ns;
+}
+
+void mmc_op_learn_delay(struct mmc_op *op, uint64_t delay_ns, uint64_t time_ns)
+{
+	if (op->mode != MMC_OP_STAGED || time_ns == 0)
+		return;
+	mmc_window_widen(&op->config.path->window,
+			 op->record.terms.window_bytes, op->layout.total_bytes,
+			 (uint32_t)(delay_ns / mmc_max_u64(1, time_ns / 100)));
 }

@@ -11,4 +11,10 @@
  */
 void mmc_op_learn(struct mmc_op *op, uint64_t now_ns);
 
+/*
+ * Learns from a completed operation, which took `time_ns` since it started, that this
+ * rank waited for a processor for `delay_ns` of it, though it could have run.
+ */
+void mmc_op_learn_delay(struct mmc_op *op, uint64_t delay_ns, uint64_t time_ns);
+
 #endif
