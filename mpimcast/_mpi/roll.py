@@ -34,10 +34,12 @@ _DRAIN_PAUSE_S = 50e-6
 # Requests that are no longer awaited, with the memory that MPI may still write to.
 _abandoned: list[object] = []
 
-# The shortest pause between two runs of `hear_all`, and the shortest pause as a
-# multiple of the last run's duration: runs take at most a tenth of the time even if a
-# program has thousands of communicators.
+# The shortest pause between two runs of `hear_all`.
 _PAUSE_S = 0.02
+
+# The shortest pause after a look for messages, as a multiple of its duration. Thus
+# looks take at most a tenth of the time, even if a program has thousands of
+# communicators, or if the MPI library yields the processor in each of its calls.
 _PAUSE_PER_LOOK = 9
 
 HERE = "here"
@@ -81,6 +83,7 @@ class Roll:
         self._nsent: Counter[int] = Counter()
         self._nreceived: Counter[int] = Counter()
         self._closed = False
+        self._next_s = 0.0  # when `attend` looks for messages again
         self._status = MPI.Status()
 
     def tell(self, topic: str, fact: object) -> None:
@@ -103,6 +106,15 @@ class Roll:
                     self._spread(topic)
         finally:
             self._lock.release()
+
+    def attend(self) -> None:
+        """Hear, unless that has just taken so long that the rank must do other work."""
+        begin_s = time.monotonic()
+        if begin_s < self._next_s:
+            return
+        self.hear()
+        now_s = time.monotonic()
+        self._next_s = now_s + _PAUSE_PER_LOOK * (now_s - begin_s)
 
     def facts(self, topic: str) -> dict[int, Any]:
         """Return the facts known by now, by rank."""

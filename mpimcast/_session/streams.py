@@ -274,7 +274,7 @@ class Streams:
     def idle(self, native: NativeOperation) -> None:
         """Let the MPI library make progress, and answer ranks that await this one."""
         self._private.doing = native.name
-        self._private.roll.hear()
+        self._private.roll.attend()
         roll.hear_all()
         self._private.doing = ""
 
