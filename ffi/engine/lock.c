@@ -49,8 +49,21 @@ void mmc_lock_give(struct mmc_engine *engine)
 {
 	pthread_mutex_lock(&engine->mutex);
 	engine->serving++;
-	if (is_held(engine))
+	if (is_held(engine) || engine->nawaiting > 0)
 		pthread_cond_broadcast(&engine->handover);
+	pthread_mutex_unlock(&engine->mutex);
+}
+
+void mmc_lock_await(struct mmc_engine *engine)
+{
+	uint64_t serving;
+
+	pthread_mutex_lock(&engine->mutex);
+	serving = engine->serving;
+	engine->nawaiting++;
+	while (is_held(engine) && engine->serving == serving)
+		pthread_cond_wait(&engine->handover, &engine->mutex);
+	engine->nawaiting--;
 	pthread_mutex_unlock(&engine->mutex);
 }
 

@@ -20,6 +20,12 @@ bool mmc_lock_try(struct mmc_engine *engine);
 /* Gives the lock to the thread that has waited longest; frees it if none waits. */
 void mmc_lock_give(struct mmc_engine *engine);
 
+/*
+ * Waits until the lock's holder has given it, or returns at once if it has none. Does not
+ * take it, and does not count as waiting for it.
+ */
+void mmc_lock_await(struct mmc_engine *engine);
+
 /* Returns whether another thread waits for the lock. Only the holder may ask. */
 bool mmc_lock_is_contended(const struct mmc_engine *engine);
 

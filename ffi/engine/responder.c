@@ -147,13 +147,19 @@ void mmc_responder_take_over(struct mmc_engine *engine, bool must_notify)
 
 /* ---- the responder ------------------------------------------------------ */
 
-/* Makes progress, unless a caller is inside, who does so then. */
+/*
+ * Makes progress, unless a caller is inside, who does so then. A caller that has armed
+ * the descriptors but not given the lock yet may have been driven off its processor by
+ * this very thread, which must not look at them again until the lock is given.
+ */
 static void respond(struct mmc_engine *engine)
 {
 	bool pending;
 
-	if (!mmc_lock_try(engine))
+	if (!mmc_lock_try(engine)) {
+		mmc_lock_await(engine);
 		return;
+	}
 	while ((mmc_engine_progress(engine) ||
 		mmc_engine_rearm(engine, false)) &&
 	       !mmc_lock_is_contended(engine))

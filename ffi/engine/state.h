@@ -111,6 +111,7 @@ struct mmc_engine {
 	pthread_cond_t handover; /* `serving` has changed */
 	uint64_t next_ticket; /* for the next thread that asks for the lock */
 	uint64_t serving;     /* the ticket of the thread that has the lock */
+	unsigned nawaiting;   /* threads in mmc_lock_await() */
 	bool led;	      /* a caller leads: it makes all progress */
 	pthread_cond_t news;  /* a request has completed, or `led` has ended */
 	unsigned nfollowers;  /* callers that wait for `news` */
