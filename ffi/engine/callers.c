@@ -37,6 +37,16 @@ void mmc_engine_leave(struct mmc_engine *engine)
 		mmc_responder_wake(engine);
 }
 
+void mmc_engine_pause(struct mmc_engine *engine)
+{
+	if (engine->stepped || engine->led || mmc_engine_must_notify(engine)) {
+		mmc_engine_leave(engine);
+		return;
+	}
+	mmc_responder_watch_over(engine);
+	mmc_lock_give(engine);
+}
+
 /* Returns whether a team has asked that callers poll and yield instead of sleeping. */
 static bool spins(const struct mmc_engine *engine)
 {

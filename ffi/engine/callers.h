@@ -21,6 +21,13 @@ int mmc_engine_enter(struct mmc_engine *engine);
 void mmc_engine_leave(struct mmc_engine *engine);
 
 /*
+ * Gives the lock back for a moment, since the caller comes back for its operation: its
+ * slice of time has ended. The responder takes over if it stays away for longer, or at
+ * once if someone waits to be notified.
+ */
+void mmc_engine_pause(struct mmc_engine *engine);
+
+/*
  * Returns once `request` has completed or the monotonic clock has reached `until_ns`.
  * Until then leads, or follows while another caller leads. The caller holds the lock;
  * others may have had it in the meantime.

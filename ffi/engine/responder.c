@@ -145,6 +145,11 @@ void mmc_responder_take_over(struct mmc_engine *engine, bool must_notify)
 	arm(engine, must_notify ? MMC_ARMED_ALL : MMC_ARMED_CONTROL);
 }
 
+void mmc_responder_watch_over(struct mmc_engine *engine)
+{
+	set_timer(engine, TAKEOVER_NS);
+}
+
 /* ---- the responder ------------------------------------------------------ */
 
 /*

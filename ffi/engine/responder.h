@@ -31,6 +31,12 @@ void mmc_responder_stand_by(struct mmc_engine *engine);
  */
 void mmc_responder_take_over(struct mmc_engine *engine, bool must_notify);
 
+/*
+ * Has the responder take over from a caller that does not come back soon. Until then it
+ * sleeps through arrivals.
+ */
+void mmc_responder_watch_over(struct mmc_engine *engine);
+
 /* Wakes the responder, which makes progress if it gets the lock. */
 void mmc_responder_wake(struct mmc_engine *engine);
 

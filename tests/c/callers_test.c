@@ -2,6 +2,8 @@
 /* Callers wait for their operations, in an engine that has a responder thread. */
 #include "engine/callers.h"
 
+#include <sched.h>
+
 #include "hub.h"
 
 /* Longer than anything here takes: a test that waits this long has failed. */
@@ -37,4 +39,24 @@ static void sleeps_by_any_clock(void)
 	}
 }
 
-CHECK_MAIN(CHECK_TEST(sleeps_by_any_clock))
+/* If a caller whose slice has ended does not come back, the responder takes over. */
+static void stays_away(void)
+{
+	struct mmc_request *request;
+
+	hub_open(&(struct hub_options){
+		.nranks = 2,
+		.nplayed = 1,
+		.threaded = true,
+		.timeout_ns = 100 * MMC_MS_NS,
+	});
+	request = hub_gather(0, recv, HUB_CHUNK_BYTES);
+	CHECK_EQ(mmc_request_wait(request, MMC_MS_NS), MMC_EAGAIN);
+	while (!mmc_request_is_complete(request))
+		sched_yield();
+	CHECK_EQ(mmc_request_wait(request, 0), -MMC_ENOANSWER);
+	mmc_request_free(request);
+	hub_close();
+}
+
+CHECK_MAIN(CHECK_TEST(sleeps_by_any_clock), CHECK_TEST(stays_away))

@@ -121,5 +121,30 @@ static void trying(void)
 	end();
 }
 
-CHECK_MAIN(CHECK_TEST(one_holder_at_a_time),
+static void *await(void *argument)
+{
+	mmc_lock_await(&engine);
+	return argument;
+}
+
+/* A thread that awaits the lock sleeps until it is given, and asks nobody for it. */
+static void awaiting(void)
+{
+	pthread_t thread;
+
+	begin();
+	mmc_lock_await(&engine);
+	mmc_lock_take(&engine);
+	pthread_create(&thread, NULL, await, NULL);
+	while (__atomic_load_n(&engine.nawaiting, __ATOMIC_RELAXED) == 0)
+		sched_yield();
+	CHECK(!mmc_lock_is_contended(&engine));
+	CHECK(!is_woken());
+	mmc_lock_give(&engine);
+	pthread_join(thread, NULL);
+	CHECK_EQ(engine.nawaiting, 0);
+	end();
+}
+
+CHECK_MAIN(CHECK_TEST(awaiting), CHECK_TEST(one_holder_at_a_time),
 	   CHECK_TEST(first_come_first_served), CHECK_TEST(trying))

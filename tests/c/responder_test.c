@@ -2,6 +2,9 @@
 /* The responder's thread, which moves an engine while no caller is inside. */
 #include "engine/responder.h"
 
+#include <sched.h>
+
+#include "engine/lock.h"
 #include "hub.h"
 
 static uint8_t recv[2 * HUB_CHUNK_BYTES];
@@ -49,4 +52,31 @@ static void wakes_by_any_clock(void)
 	}
 }
 
-CHECK_MAIN(CHECK_TEST(wakes_by_any_clock))
+/* Waits until `n` threads await the lock. */
+static void await_awaiting(unsigned n)
+{
+	while (__atomic_load_n(&hub[0].engine->nawaiting, __ATOMIC_RELAXED) !=
+	       n)
+		sched_yield();
+}
+
+/* Woken while another thread has the lock, the responder sleeps until that gives it. */
+static void sleeps_while_the_lock_is_held(void)
+{
+	hub_open(&(struct hub_options){
+		.nranks = 2,
+		.nplayed = 1,
+		.threaded = true,
+	});
+	for (int i = 0; i < 10; i++) {
+		mmc_lock_take(hub[0].engine);
+		mmc_responder_wake(hub[0].engine);
+		await_awaiting(1);
+		mmc_lock_give(hub[0].engine);
+		await_awaiting(0);
+	}
+	hub_close();
+}
+
+CHECK_MAIN(CHECK_TEST(wakes_by_any_clock),
+	   CHECK_TEST(sleeps_while_the_lock_is_held))

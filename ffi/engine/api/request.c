@@ -23,6 +23,15 @@ static int outcome(struct mmc_request *request)
 	return request->failure.error;
 }
 
+/* Leaves the engine, for a moment only if the caller has to come back for `request`. */
+static void leave(struct mmc_engine *engine, const struct mmc_request *request)
+{
+	if (mmc_request_is_complete(request))
+		mmc_engine_leave(engine);
+	else
+		mmc_engine_pause(engine);
+}
+
 int mmc_start(struct mmc_stream *stream, const struct mmc_operation *operation,
 	      uint64_t slice_ns, struct mmc_request **request)
 {
@@ -34,10 +43,13 @@ int mmc_start(struct mmc_stream *stream, const struct mmc_operation *operation,
 	if (rv != 0)
 		return rv;
 	rv = mmc_request_start(stream, operation, request);
-	if (rv == 0 && slice_ns > 0)
+	if (rv == 0 && slice_ns > 0) {
 		mmc_engine_wait_for(engine, *request,
 				    mmc_clock_now_ns() + slice_ns);
-	mmc_engine_leave(engine);
+		leave(engine, *request);
+	} else {
+		mmc_engine_leave(engine);
+	}
 	if (rv != 0)
 		return rv;
 	rv = outcome(*request);
@@ -61,7 +73,7 @@ int mmc_request_wait(struct mmc_request *request, uint64_t slice_ns)
 	if (rv != 0)
 		return rv;
 	mmc_engine_wait_for(engine, request, until_ns);
-	mmc_engine_leave(engine);
+	leave(engine, request);
 	return outcome(request);
 }
 
