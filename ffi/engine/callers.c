@@ -59,8 +59,9 @@ static bool spins(const struct mmc_engine *engine)
 
 /*
  * Sleeps until an event arrives or another thread asks for the lock, but no longer than
- * `limit_ns`. Descriptors that find no room in the table do not wake it: their events
- * wait until the sleep ends, which callers limit to about a millisecond.
+ * `limit_ns`. While arrivals may gather, data does not end the sleep, unless its endpoint
+ * has to be armed to signal that. Descriptors that find no room in the table do not wake
+ * it: their events wait until the sleep ends, which callers limit to some milliseconds.
  */
 static void sleep_for(struct mmc_engine *engine, uint64_t limit_ns)
 {
@@ -68,7 +69,12 @@ static void sleep_for(struct mmc_engine *engine, uint64_t limit_ns)
 		{ .fd = engine->wake_fd, .events = POLLIN },
 	};
 	unsigned npolled = 1;
-	struct timespec timeout = mmc_clock_timespec(limit_ns);
+	uint64_t coalescing_ns = mmc_engine_coalescing_ns(engine);
+	struct timespec timeout;
+
+	if (coalescing_ns > 0)
+		limit_ns = mmc_min_u64(limit_ns, coalescing_ns);
+	timeout = mmc_clock_timespec(limit_ns);
 
 	for (struct mmc_team *team = engine->teams; team != NULL;
 	     team = team->next) {
@@ -81,6 +87,8 @@ static void sleep_for(struct mmc_engine *engine, uint64_t limit_ns)
 			continue;
 		nfds = team->endpoint->driver->fds(team->endpoint, fds,
 						   &ncontrol);
+		if (coalescing_ns > 0 && team->endpoint->driver->arm == NULL)
+			nfds = ncontrol;
 		for (unsigned i = 0; i < nfds; i++)
 			polled[npolled++] = (struct pollfd){
 				.fd = fds[i],

@@ -209,6 +209,21 @@ uint64_t mmc_engine_idle_ns(const struct mmc_engine *engine)
 	return idle_ns;
 }
 
+uint64_t mmc_engine_coalescing_ns(const struct mmc_engine *engine)
+{
+	uint64_t time_ns = MMC_NEVER_NS;
+
+	for (struct mmc_team *team = engine->teams; team != NULL;
+	     team = team->next)
+		for (uint32_t i = 0; i < team->nstreams; i++)
+			if (team->streams[i] != NULL)
+				time_ns = mmc_min_u64(
+					time_ns,
+					mmc_epochs_coalescing_ns(
+						&team->streams[i]->epochs));
+	return time_ns == MMC_NEVER_NS ? 0 : time_ns;
+}
+
 bool mmc_engine_has_pending(const struct mmc_engine *engine)
 {
 	for (struct mmc_team *team = engine->teams; team != NULL;

@@ -22,6 +22,12 @@ uint64_t mmc_team_idle_ns(const struct mmc_team *team);
 /* Returns the least mmc_team_idle_ns() of all connected teams. */
 uint64_t mmc_engine_idle_ns(const struct mmc_engine *engine);
 
+/*
+ * Returns for how long data may lie in receive buffers, as long as control messages are
+ * taken in at once; 0: not at all.
+ */
+uint64_t mmc_engine_coalescing_ns(const struct mmc_engine *engine);
+
 /* Returns whether any operation has yet to complete on this rank. */
 bool mmc_engine_has_pending(const struct mmc_engine *engine);
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from mpimcast._core import _CData as CData
     from mpimcast._native.calls import AnyStream
 
-# The longest time that a call stays in C. Python's signal handlers, and the MPI
+# The longest time that a call stays in C, but for long operations that all ranks have
+# entered, which take a few times as long. Python's signal handlers, and the MPI
 # library's progress, wait for its return.
 SLICE_NS = 1_000_000
 

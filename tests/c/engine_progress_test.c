@@ -14,6 +14,7 @@ static void idle_for_ever(void)
 	hub_open(&(struct hub_options){ .nranks = 3 });
 	CHECK_EQ(hub_settle(), MMC_NEVER_NS);
 	CHECK_EQ(mmc_engine_idle_ns(hub[0].engine), MMC_NEVER_NS);
+	CHECK_EQ(mmc_engine_coalescing_ns(hub[0].engine), 0);
 	CHECK(!mmc_engine_has_pending(hub[0].engine));
 	CHECK(!mmc_engine_progress(hub[0].engine));
 	hub_close();

@@ -168,6 +168,32 @@ static void window(void)
 	sender_close(&at);
 }
 
+/* A chain that is far ahead of the slowest has less of a window, but always a half. */
+static void holds_back_for_the_slowest(void)
+{
+	uint32_t leads[] = { 0, 10, 15, 25, 40, 300 };
+
+	for (unsigned i = 0; i < sizeof(leads) / sizeof(*leads); i++) {
+		struct sender at;
+		uint32_t window, over;
+
+		sender_open(&at, 0, 4, 500, 4, 100);
+		window = at.schedule.window_chunks;
+		for (uint32_t c = 0; c < 4; c++)
+			at.watermark.drained[c] = 100 + (c != 2 ? leads[i] : 0);
+		over = leads[i] -
+		       mmc_min_u32(leads[i], at.schedule.batch_chunks);
+		CHECK_EQ(send_all(&at), 100 + leads[i] + window -
+						mmc_min_u32(over, window / 2));
+		/* A chain that has ended holds nobody back. */
+		at.watermark.drained[2] = 500;
+		send_all(&at);
+		CHECK_EQ(at.turn.next,
+			 mmc_min_u32(500, 100 + leads[i] + window));
+		sender_close(&at);
+	}
+}
+
 /* A straggler stalls no sender: a window that is full for too long opens bit by bit. */
 static void goes_on_open_loop(void)
 {
@@ -361,8 +387,8 @@ static void every_turn_comes(void)
 			}
 }
 
-CHECK_MAIN(CHECK_TEST(first_turns), CHECK_TEST(empty_blocks),
-	   CHECK_TEST(sees_its_predecessor),
+CHECK_MAIN(CHECK_TEST(holds_back_for_the_slowest), CHECK_TEST(first_turns),
+	   CHECK_TEST(empty_blocks), CHECK_TEST(sees_its_predecessor),
 	   CHECK_TEST(takes_its_predecessors_word),
 	   CHECK_TEST(overtakes_the_silent), CHECK_TEST(waits_for_the_living),
 	   CHECK_TEST(low_rate_delays_little),

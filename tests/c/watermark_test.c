@@ -313,6 +313,50 @@ static void refuses(void)
 	}
 }
 
-CHECK_MAIN(CHECK_TEST(follows_the_minimum), CHECK_TEST(bad_network),
-	   CHECK_TEST(silent_if_all_fits), CHECK_TEST(reports_are_few),
-	   CHECK_TEST(few_are_passed_on), CHECK_TEST(refuses))
+/*
+ * A chain's lead is what it has drained beyond its due when all open chains have drained
+ * the same share as the slowest. Blocks, and so chains, are of any lengths.
+ */
+static void leads(void)
+{
+	struct mmc_prng prng = { .state = 5 };
+	uint32_t drained[NCHAINS_MAX];
+	uint32_t lengths[NCHAINS_MAX];
+	struct mmc_watermark watermark = {
+		.drained = drained,
+		.lengths = lengths,
+	};
+
+	for (unsigned i = 0; i < 10000; i++) {
+		bool equal = i % 2 == 0;
+
+		watermark.nchains =
+			1 + (uint32_t)mmc_prng_below(&prng, NCHAINS_MAX);
+		for (uint32_t c = 0; c < watermark.nchains; c++) {
+			lengths[c] =
+				1 +
+				(equal ? 5000
+				       : (uint32_t)mmc_prng_below(&prng, 5000));
+			drained[c] = (uint32_t)mmc_prng_below(
+				&prng, lengths[c] + UINT64_C(1));
+		}
+		for (uint32_t c = 0; c < watermark.nchains; c++) {
+			double least = 1;
+			double lead;
+
+			for (uint32_t d = 0; d < watermark.nchains; d++)
+				if (drained[d] < lengths[d] &&
+				    (double)drained[d] / lengths[d] < least)
+					least = (double)drained[d] / lengths[d];
+			lead = drained[c] - least * lengths[c];
+			lead = lead < 0 ? 0 : lead;
+			CHECK(mmc_watermark_lead(&watermark, c) >= lead - 1e-6);
+			CHECK(mmc_watermark_lead(&watermark, c) < lead + 1);
+		}
+	}
+}
+
+CHECK_MAIN(CHECK_TEST(leads), CHECK_TEST(follows_the_minimum),
+	   CHECK_TEST(bad_network), CHECK_TEST(silent_if_all_fits),
+	   CHECK_TEST(reports_are_few), CHECK_TEST(few_are_passed_on),
+	   CHECK_TEST(refuses))

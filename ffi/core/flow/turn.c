@@ -183,6 +183,21 @@ static bool may_begin(struct mmc_turn *turn, const struct mmc_loss *loss,
 }
 
 /*
+ * Returns the chain's window. A chain that is ahead of the slowest by more than a batch
+ * has a smaller one, but still a half: the more a sender takes of the links to
+ * those who hear it, the less is left there for the senders that they all wait for.
+ */
+static uint32_t chain_window(const struct mmc_turn *turn,
+			     const struct mmc_watermark *watermark)
+{
+	uint32_t window_chunks = turn->schedule.window_chunks;
+	uint32_t lead_chunks = mmc_watermark_lead(watermark, turn->chain);
+
+	lead_chunks -= mmc_min_u32(lead_chunks, turn->schedule.batch_chunks);
+	return window_chunks - mmc_min_u32(lead_chunks, window_chunks / 2);
+}
+
+/*
  * Returns how many more chunks the window lets this rank send. The window is the
  * chain's: it counts from the position that all receivers have reached, so a rank that
  * was overtaken shares it with the rank that overtook it.
@@ -190,12 +205,13 @@ static bool may_begin(struct mmc_turn *turn, const struct mmc_loss *loss,
 static uint32_t window_left(const struct mmc_turn *turn,
 			    const struct mmc_watermark *watermark)
 {
-	uint64_t limit = (uint64_t)watermark->drained[turn->chain] +
-			 turn->schedule.window_chunks;
 	uint64_t here = watermark->own[turn->chain];
+	uint64_t limit;
 
 	if (watermark->step_chunks == 0)
 		return turn->schedule.batch_chunks;
+	limit = (uint64_t)watermark->drained[turn->chain] +
+		chain_window(turn, watermark);
 	if (limit <= here)
 		return 0;
 	return (uint32_t)mmc_min_u64(limit - here, turn->nchunks);

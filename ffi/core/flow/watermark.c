@@ -112,6 +112,25 @@ bool mmc_watermark_settle(struct mmc_watermark *watermark, uint32_t source,
 	return true;
 }
 
+uint32_t mmc_watermark_lead(const struct mmc_watermark *watermark,
+			    uint32_t chain)
+{
+	const uint32_t *lengths = watermark->lengths;
+	uint64_t drained = watermark->drained[chain];
+	uint64_t least = drained;
+
+	for (uint32_t c = 0; c < watermark->nchains; c++) {
+		uint64_t there = watermark->drained[c];
+
+		if (there == lengths[c])
+			continue;
+		if (lengths[c] != lengths[chain])
+			there = there * lengths[chain] / lengths[c];
+		least = mmc_min_u64(least, there);
+	}
+	return (uint32_t)(drained - least);
+}
+
 /* Returns the least position of `chain` on this rank and those below it. */
 static uint32_t subtree_minimum(const struct mmc_watermark *watermark,
 				uint32_t chain)

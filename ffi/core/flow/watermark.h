@@ -66,6 +66,13 @@ static inline void mmc_watermark_drain(struct mmc_watermark *watermark,
 }
 
 /*
+ * Returns how many chunks of `chain` all ranks have drained beyond the share that they
+ * have drained of the chain that is furthest behind, of those that have not ended.
+ */
+uint32_t mmc_watermark_lead(const struct mmc_watermark *watermark,
+			    uint32_t chain);
+
+/*
  * Takes the minima in a child's report. Returns false, and changes nothing, if `source`
  * is no child of this rank or `npositions` is not the number of chains.
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/operation/epochs.h"
 
+#include "core/operation/coalescing.h"
 #include "core/operation/tell.h"
 #include "support/assert.h"
 #include "support/bits.h"
@@ -365,4 +366,15 @@ uint64_t mmc_epochs_deadline(const struct mmc_epochs *epochs)
 			at_ns = mmc_min_u64(at_ns,
 					    mmc_op_deadline(epochs->open[i]));
 	return at_ns;
+}
+
+uint64_t mmc_epochs_coalescing_ns(const struct mmc_epochs *epochs)
+{
+	uint64_t time_ns = MMC_NEVER_NS;
+
+	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++)
+		if (epochs->open[i] != NULL)
+			time_ns = mmc_min_u64(
+				time_ns, mmc_op_coalescing_ns(epochs->open[i]));
+	return time_ns;
 }

@@ -230,4 +230,7 @@ void mmc_epochs_poll(struct mmc_epochs *epochs, uint64_t now_ns,
 /* Returns when to poll again although nothing arrives. */
 uint64_t mmc_epochs_deadline(const struct mmc_epochs *epochs);
 
+/* Does what mmc_op_coalescing_ns() does, for all operations of the stream. */
+uint64_t mmc_epochs_coalescing_ns(const struct mmc_epochs *epochs);
+
 #endif

@@ -8,6 +8,7 @@
 #include "engine/progress.h"
 #include "engine/spares.h"
 #include "support/assert.h"
+#include "support/bits.h"
 #include "support/clock.h"
 
 /*
@@ -21,6 +22,24 @@ static int outcome(struct mmc_request *request)
 	if (request->failure.error != 0)
 		mmc_team_set_last_error(request->stream->team);
 	return request->failure.error;
+}
+
+/* Long waits return to their callers less often: after an eighth of the time so far. */
+#define SLICE_PART 8
+
+/*
+ * Returns for how long a call with a slice of `slice_ns` may wait. The caller holds the
+ * progress lock.
+ */
+static uint64_t wait_ns(const struct mmc_request *request, uint64_t slice_ns)
+{
+	uint64_t waited_ns =
+		mmc_team_now_ns(request->stream->team) - request->start_ns;
+
+	if (request->op == NULL || !mmc_op_has_begun(request->op))
+		return slice_ns;
+	return mmc_max_u64(slice_ns, mmc_min_u64(waited_ns / SLICE_PART,
+						 MMC_SLICES_MAX * slice_ns));
 }
 
 /* Leaves the engine, for a moment only if the caller has to come back for `request`. */
@@ -72,7 +91,8 @@ int mmc_request_wait(struct mmc_request *request, uint64_t slice_ns)
 	rv = mmc_engine_enter(engine);
 	if (rv != 0)
 		return rv;
-	mmc_engine_wait_for(engine, request, until_ns);
+	mmc_engine_wait_for(engine, request,
+			    mmc_clock_now_ns() + wait_ns(request, slice_ns));
 	leave(engine, request);
 	return outcome(request);
 }

@@ -55,8 +55,14 @@ int mmc_start(struct mmc_stream *stream, const struct mmc_operation *operation,
 	      uint64_t slice_ns, struct mmc_request **request);
 
 /*
- * Waits for the operation for at most `slice_ns`. Returns 0 if it is complete,
- * MMC_EAGAIN if it is not yet, or the negative error with which it has failed. Unless
+ * The most slices for which one call waits. It waits for more than one where all ranks
+ * have entered an operation that takes long already.
+ */
+#define MMC_SLICES_MAX 4
+
+/*
+ * Waits for the operation for at most `slice_ns`, or longer where MMC_SLICES_MAX says so.
+ * Returns 0 if it is complete, MMC_EAGAIN if it is not yet, or the negative error with which it has failed. Unless
  * MMC_EAGAIN is returned, the buffers are the program's again.
  */
 int mmc_request_wait(struct mmc_request *request, uint64_t slice_ns);
