@@ -140,6 +140,7 @@ class NodeStream:
                 "rank": place.rank,
                 "nranks": len(layout.nodes),
                 "nnodes": layout.nnodes,
+                "nrails": 1,
                 "nodes": nodes,
                 "leaders": leaders,
                 "between": ffi.NULL if between is None else between.c,
