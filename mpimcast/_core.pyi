@@ -122,6 +122,7 @@ class _Lib(Protocol):
     MMC_NODE_HEAD_BYTES: int
     MMC_NODE_MEMBERS_MAX: int
     MMC_NODE_SLOTS_MAX: int
+    MMC_NODE_RAILS_MAX: int
     MMC_NODE_BARRIER: int
 
     def mmc_node_open(

@@ -14,6 +14,15 @@
     |         switch1          |
     +--------------------------+
 
+Hosts may have several links, each to a switch of its own, which no trunk connects::
+
+      host0                        host1         The addresses of the links eth1 are
+       |eth0         |eth1          |eth0 ...    10.77.1.10, .11 and on. Of the head
+      to0           to0            to1           there is one link, to the first
+    +--+-------+   +-+---------+                 switch.
+    | switch0  |   |  switch1  |
+    +----------+   +-----------+
+
 The switches are Linux bridges that snoop IGMP and send its queries. The queues (tc)
 count what leaves a port, and see every frame as it is on the wire.
 """
@@ -108,21 +117,30 @@ class Cluster:
         The number of hosts beside the head.
     two_switches
         Whether the second half of the hosts has a switch of its own, behind a trunk.
+    nlinks
+        The links of each host, each to a switch of its own; with several, there is one
+        switch for each.
     igmp_version
         3, or 2, which is also common. With version 2 only one member of a group answers
         a query, and the switch may forget the others.
     """
 
     def __init__(
-        self, nhosts: int, *, two_switches: bool = False, igmp_version: int = 3
+        self,
+        nhosts: int,
+        *,
+        two_switches: bool = False,
+        nlinks: int = 1,
+        igmp_version: int = 3,
     ) -> None:
+        self.nlinks = nlinks
         self.igmp_version = igmp_version
         self._ntables = 0
         with contextlib.ExitStack() as undo:
             self.head = self._add(Host("head"), undo)
             self.switches = [
                 self._add(Host(f"switch{i}", self.head), undo)
-                for i in range(1 + two_switches)
+                for i in range(nlinks + two_switches)
             ]
             self.hosts = [
                 self._add(Host(f"host{i}", self.head), undo) for i in range(nhosts)
@@ -154,14 +172,15 @@ class Cluster:
         """Connect hosts and switches, and give all hosts names and addresses."""
         for number, switch in enumerate(self.switches):
             self._make_bridge(switch, number)
-        if len(self.switches) == 2:
+        if self._has_trunk:
             first, second = self.switches
             self._link(first, "trunk", second, "trunk")
             for switch in self.switches:
                 _batch(switch, "link set trunk master br0 up")
         for number, host in enumerate(self.hosts):
-            self._plug(host, self.switch_of(number), f"to{number}", number)
-        self._plug(self.head, self.switches[0], "tohead", len(self.hosts))
+            for link in range(self.nlinks):
+                self._plug(host, f"to{number}", link, number)
+        self._plug(self.head, "tohead", 0, len(self.hosts))
         everybody = [*self.hosts, self.head]
         names = "".join(f"{address(i)} {h.name}\n" for i, h in enumerate(everybody))
         self.head.write("/run/hosts", f"127.0.0.1 localhost\n{names}")
@@ -179,25 +198,27 @@ class Cluster:
             "link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 1 "
             f"mcast_igmp_version {self.igmp_version} mcast_query_use_ifaddr 1 "
             "mcast_query_response_interval 100 mcast_startup_query_interval 100",
-            f"addr add 10.77.0.{2 + number}/24 dev br0",
+            f"addr add 10.77.{number % self.nlinks}.{2 + number}/24 dev br0",
             "link set br0 up",
             "link set br0 type bridge mcast_querier 1",
         )
 
-    def _plug(self, host: Host, switch: Host, port: str, number: int) -> None:
-        """Connect a host to a port of a switch."""
-        self._link(switch, port, host, "eth0")
+    def _plug(self, host: Host, port: str, link: int, number: int) -> None:
+        """Connect a host's link to a port of the link's switch."""
+        switch = self.switches[0] if host is self.head else self.switch_of(number, link)
+        device = f"eth{link}"
+        self._link(switch, port, host, device)
         _batch(switch, f"link set {port} gso_max_size {_GSO_BYTES} master br0 up")
         _batch(
             host,
-            f"addr add {address(number)}/24 dev eth0",
-            f"link set eth0 gso_max_size {_GSO_BYTES} up",
+            f"addr add {address(number, link)}/24 dev {device}",
+            f"link set {device} gso_max_size {_GSO_BYTES} up",
         )
         settings = ["net.ipv6.conf.all.disable_ipv6=1"]
         settings.append("net.ipv4.tcp_congestion_control=reno")
         if self.igmp_version == 3:
             settings.append("net.ipv4.conf.all.force_igmp_version=3")
-            settings.append("net.ipv4.conf.eth0.force_igmp_version=3")
+            settings.append(f"net.ipv4.conf.{device}.force_igmp_version=3")
         host.run("sysctl", "--quiet", "--write", *settings)
 
     def _link(self, one: Host, device: str, other: Host, other_device: str) -> None:
@@ -208,8 +229,14 @@ class Cluster:
             f"peer name {other_device} netns {other.pid_within}",
         )
 
-    def switch_of(self, number: int) -> Host:
-        """Return the switch that host `number` is plugged into."""
+    @property
+    def _has_trunk(self) -> bool:
+        return len(self.switches) > self.nlinks
+
+    def switch_of(self, number: int, link: int = 0) -> Host:
+        """Return the switch that a link of host `number` is plugged into."""
+        if not self._has_trunk:
+            return self.switches[link]
         is_in_second_half = number >= (len(self.hosts) + 1) // 2
         return self.switches[-1 if is_in_second_half else 0]
 
@@ -238,10 +265,11 @@ class Cluster:
             The bytes that fit into the queue of each switch port.
         """
         for number, host in enumerate(self.hosts):
-            switch = self.switch_of(number)
-            _limit(host, "eth0", rate_mbit, burst_bytes, _HOST_QUEUE_BYTES)
-            _limit(switch, f"to{number}", rate_mbit, burst_bytes, queue_bytes)
-        if len(self.switches) == 2:
+            for link in range(self.nlinks):
+                switch = self.switch_of(number, link)
+                _limit(host, f"eth{link}", rate_mbit, burst_bytes, _HOST_QUEUE_BYTES)
+                _limit(switch, f"to{number}", rate_mbit, burst_bytes, queue_bytes)
+        if self._has_trunk:
             for switch in self.switches:
                 _limit(switch, "trunk", trunk_mbit, burst_bytes, queue_bytes)
 
@@ -253,6 +281,7 @@ class Cluster:
         numbers: Sequence[int],
         fraction: float = 1.0,
         traffic: str = "multicast",
+        link: int = 0,
     ) -> Iterator[Loss]:
         """Make the switches drop a random share of the traffic to some hosts.
 
@@ -264,6 +293,8 @@ class Cluster:
             The share of the kernel's buffers to drop.
         traffic
             A kind of TRAFFIC, such as "multicast", or an expression of nft.
+        link
+            The number of the hosts' links.
         """
         self._ntables += 1
         table = f"loss{self._ntables}"
@@ -275,7 +306,7 @@ class Cluster:
             rules = "".join(
                 f"oifname to{i} {TRAFFIC.get(traffic, traffic)} {chance} counter drop\n"
                 for i in numbers
-                if self.switch_of(i) is switch
+                if self.switch_of(i, link) is switch
             )
             if rules:
                 switches.append(switch)
@@ -302,20 +333,30 @@ class Cluster:
         """Return the counts of all ports since shape(), by the ports' names.
 
         These are "host0" for a host's own, "to0" for its switch's port to it, and
-        "trunk0" for a switch's end of the trunk.
+        "trunk0" for a switch's end of the trunk. The ports of a link eth1 are
+        "host0.eth1" and "to0.eth1", those of others likewise.
         """
         ports = {}
         for host in self.hosts:
-            ports[host.name] = _read_ports(host)["eth0"]
+            for device, port in _read_ports(host).items():
+                ports[_named(host.name, int(device[3:]))] = port
         for number, switch in enumerate(self.switches):
             for name, port in _read_ports(switch).items():
-                ports[f"trunk{number}" if name == "trunk" else name] = port
+                if name == "trunk":
+                    ports[f"trunk{number}"] = port
+                else:
+                    ports[_named(name, number % self.nlinks)] = port
         return ports
 
 
-def address(number: int) -> str:
-    """Return the IPv4 address of host `number`."""
-    return f"10.77.0.{10 + number}"
+def address(number: int, link: int = 0) -> str:
+    """Return the IPv4 address of a link of host `number`."""
+    return f"10.77.{link}.{10 + number}"
+
+
+def _named(port: str, link: int) -> str:
+    """Return the name of a port among those of all links."""
+    return f"{port}.eth{link}" if link else port
 
 
 def _table(name: str, rules: str) -> str:

@@ -2,7 +2,6 @@
 #include "node/forward.h"
 
 #include <mpimcast/mmc.h>
-#include <string.h>
 
 #include "node/agree.h"
 #include "node/failing.h"
@@ -21,44 +20,32 @@ static bool is_filled(struct mmc_node_request *request)
 	return true;
 }
 
-/* Sets the stream's `nodes_bytes` to the length of each node's blocks. */
-static void add_up_blocks(const struct mmc_node_request *request)
+/* Describes the exchange of what a piece takes of the root's block, at `recv`. */
+static struct mmc_operation
+exchange_root(const struct mmc_node_request *request, uint64_t nbytes,
+	      uint8_t *recv)
 {
-	struct mmc_node_stream *stream = request->stream;
-	const struct mmc_node_map *map = &stream->map;
-
-	memset(stream->nodes_bytes, 0,
-	       map->nnodes * sizeof(*stream->nodes_bytes));
-	for (uint32_t rank = 0; rank < map->nranks; rank++)
-		stream->nodes_bytes[map->nodes[rank]] +=
-			mmc_node_part(request, 0, rank).nbytes;
+	return (struct mmc_operation){
+		.kind = MMC_BCAST,
+		.root = request->stream->map.nodes[request->operation.root],
+		.block_bytes = nbytes,
+		.recv = recv,
+	};
 }
 
-/*
- * Describes the exchange of a piece, whose parts lie node by node in the slot, or in the
- * result itself.
- */
-static struct mmc_operation exchange(const struct mmc_node_request *request,
-				     uint8_t *slot)
+/* Describes the exchange of a piece whose parts lie node by node in its slot. */
+static struct mmc_operation
+exchange_slot(const struct mmc_node_request *request, uint32_t index)
 {
 	struct mmc_node_stream *stream = request->stream;
-	uint32_t index = mmc_node_request_index(request, stream->nforwarded);
+	uint8_t *slot = mmc_node_slot(stream, stream->nforwarded);
 	uint32_t root = request->operation.root;
 
-	if (request->delivery == MMC_NODE_IN_PLACE) {
-		slot = request->operation.recv;
-		add_up_blocks(request);
-	} else {
-		mmc_node_lay_out(request, index);
-	}
 	if (request->operation.kind == MMC_BCAST)
-		return (struct mmc_operation){
-			.kind = MMC_BCAST,
-			.root = stream->map.nodes[root],
-			.block_bytes =
-				mmc_node_part(request, index, root).nbytes,
-			.recv = slot,
-		};
+		return exchange_root(request,
+				     mmc_node_part(request, index, root).nbytes,
+				     slot);
+	mmc_node_lay_out(request, index);
 	return (struct mmc_operation){
 		.kind = MMC_ALLGATHERV,
 		.blocks_bytes = stream->nodes_bytes,
@@ -66,32 +53,73 @@ static struct mmc_operation exchange(const struct mmc_node_request *request,
 	};
 }
 
-bool mmc_node_forward(struct mmc_node_request *request)
+/* Describes the exchange of a piece whose parts lie in the result itself. */
+static struct mmc_operation
+exchange_in_place(const struct mmc_node_request *request, uint32_t index)
 {
 	struct mmc_node_stream *stream = request->stream;
-	uint32_t slot = stream->nforwarded % stream->options.nslots;
-	struct mmc_operation operation;
+	uint8_t *result = request->operation.recv;
+	uint64_t begin_bytes = 0;
+	struct mmc_part part;
+
+	if (request->operation.kind == MMC_BCAST) {
+		part = mmc_pieces_part(&request->pieces, index, 0);
+		return exchange_root(request, part.nbytes,
+				     result + part.offset_bytes);
+	}
+	mmc_node_add_up(request);
+	for (uint32_t node = 0; node < stream->map.nnodes; node++) {
+		part = mmc_pieces_part(&request->pieces, index, node);
+		stream->nodes_offsets[node] = begin_bytes + part.offset_bytes;
+		begin_bytes += stream->nodes_bytes[node];
+		stream->nodes_bytes[node] = part.nbytes;
+	}
+	return (struct mmc_operation){
+		.kind = MMC_ALLGATHERV,
+		.blocks_bytes = stream->nodes_bytes,
+		.offsets_bytes = stream->nodes_offsets,
+		.recv = result,
+	};
+}
+
+/* Begins the exchange of the next piece. Returns whether it has begun. */
+static bool begin(struct mmc_node_request *request)
+{
+	struct mmc_node_stream *stream = request->stream;
+	uint32_t index = mmc_node_request_index(request, stream->nforwarded);
+	struct mmc_request **forwarded =
+		&stream->forwarded[stream->nforwarded % stream->options.nslots];
+	struct mmc_operation operation =
+		request->delivery == MMC_NODE_IN_PLACE
+			? exchange_in_place(request, index)
+			: exchange_slot(request, index);
 	struct mmc_failure failure;
 	int rv;
 
+	operation.notifies = request->operation.notifies;
+	rv = mmc_start(stream->options.between, &operation, 0, forwarded);
+	/* One that is complete, or has failed, already is taken as any other. */
+	if (rv >= 0 || *forwarded != NULL)
+		return true;
+	failure = mmc_node_failure(request, rv, stream->options.rank);
+	mmc_node_fail(stream, &failure);
+	return false;
+}
+
+bool mmc_node_forward(struct mmc_node_request *request)
+{
+	struct mmc_node_stream *stream = request->stream;
+
+	/*
+	 * A NULL among the forwarded pieces is one that has arrived, or that this rank
+	 * need not exchange. Even over such a piece it passes only once all members
+	 * have filled it: another operation may have a piece of this rail there.
+	 */
 	if (!is_filled(request))
 		return false;
-	/* A NULL among the forwarded pieces is one that has arrived. */
-	if (mmc_node_request_enters(request, stream->nforwarded)) {
-		stream->nforwarded++;
-		return true;
-	}
-	operation =
-		exchange(request, mmc_node_slot(stream, stream->nforwarded));
-	operation.notifies = request->operation.notifies;
-	rv = mmc_start(stream->options.between, &operation, 0,
-		       &stream->forwarded[slot]);
-	if (rv < 0 && stream->forwarded[slot] == NULL) {
-		failure = mmc_node_failure(request, rv, stream->options.rank);
-		mmc_node_fail(stream, &failure);
+	if (mmc_node_request_carries(request, stream->nforwarded) &&
+	    !begin(request))
 		return false;
-	}
-	/* One that is complete, or has failed, already is taken as any other. */
 	stream->nforwarded++;
 	return true;
 }
@@ -105,9 +133,15 @@ static void fail(struct mmc_node_stream *stream, struct mmc_request *forwarded)
 	if (failure.error == -MMC_EPOISONED)
 		mmc_stream_failure(stream->options.between, &failure);
 	if (failure.culprit < stream->map.nnodes)
-		failure.culprit = stream->map.leaders[failure.culprit];
+		failure.culprit = mmc_node_peers(stream)[failure.culprit];
 	failure.epoch = stream->first->epoch;
 	mmc_node_fail(stream, &failure);
+}
+
+/* Returns the cursor of this leader's rail. */
+static struct mmc_cursor *own_arrived(const struct mmc_node_stream *stream)
+{
+	return &stream->head->rails[stream->rail].arrived;
 }
 
 bool mmc_node_take_arrived(struct mmc_node_stream *stream)
@@ -135,7 +169,7 @@ bool mmc_node_take_arrived(struct mmc_node_stream *stream)
 	}
 	if (stream->narrived == narrived)
 		return false;
-	mmc_cursor_set(&stream->head->arrived, stream->narrived);
+	mmc_cursor_set(own_arrived(stream), stream->narrived);
 	mmc_node_ring_attended(stream);
 	return true;
 }
@@ -150,7 +184,7 @@ void mmc_node_await_arrival(struct mmc_node_stream *stream, uint64_t limit_ns)
 		return;
 	if (stream->waits_between) {
 		pthread_mutex_unlock(&stream->mutex);
-		mmc_cursor_sleep(&stream->head->arrived, narrived, limit_ns);
+		mmc_cursor_sleep(own_arrived(stream), narrived, limit_ns);
 		pthread_mutex_lock(&stream->mutex);
 		return;
 	}

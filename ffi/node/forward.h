@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Forwards pieces: a node leader exchanges its node's parts with the other nodes. */
+/*
+ * Forwards pieces: a node leader exchanges its node's parts of those that its rail carries
+ * with the other nodes, and passes over the rest.
+ */
 #ifndef MMC_NODE_FORWARD_H
 #define MMC_NODE_FORWARD_H
 
 #include "node/request.h"
 
 /*
- * Begins to forward the stream's next piece, which is one of `request`'s, if all
- * members have filled it. Fails the stream if it cannot. Returns whether it has begun.
- * The caller holds the mutex.
+ * Begins to forward the stream's next piece, which is one of `request`'s, or passes over
+ * it, if all members have filled it. Fails the stream if it cannot. Returns whether it
+ * has. The caller holds the mutex.
  */
 bool mmc_node_forward(struct mmc_node_request *request);
 

@@ -5,6 +5,9 @@
 
 #include "support/bits.h"
 
+/* The pieces of each rail where blocks are of unequal sizes. */
+#define UNEVEN_SHARES 4
+
 static uint64_t block_bytes(const struct mmc_pieces *pieces, uint32_t block)
 {
 	return pieces->blocks_bytes != NULL ? pieces->blocks_bytes[block]
@@ -46,10 +49,34 @@ static uint64_t longest_part_bytes(const struct mmc_pieces *pieces,
 	return low * MMC_PART_ALIGN_BYTES;
 }
 
+/* Returns how many pieces the parts make. */
+static uint64_t count(const struct mmc_pieces *pieces, uint64_t longest_bytes)
+{
+	return longest_bytes > 0 ? (longest_bytes - 1) / pieces->part_bytes + 1
+				 : 1;
+}
+
+/* Shortens parts, so that all rails have pieces, and about equally many bytes. */
+static void spread(struct mmc_pieces *pieces, uint64_t longest_bytes)
+{
+	uint64_t nworthy = pieces->total_bytes / MMC_RAIL_PIECE_BYTES_MIN;
+	uint64_t nshares = mmc_min_u64(pieces->nrails, nworthy);
+	uint64_t npieces = count(pieces, longest_bytes);
+
+	if (nshares <= 1)
+		return;
+	/* Later pieces lack short blocks: the more they are, the less that matters. */
+	if (longest_bytes * pieces->nblocks != pieces->total_bytes)
+		nshares *= mmc_min_u64(UNEVEN_SHARES, nworthy / nshares);
+	npieces = (npieces + nshares - 1) / nshares * nshares;
+	pieces->part_bytes =
+		mmc_part_room_bytes((longest_bytes - 1) / npieces + 1);
+}
+
 bool mmc_pieces_cut(struct mmc_pieces *pieces, uint64_t slot_bytes)
 {
 	uint64_t longest_bytes = 0;
-	uint64_t npieces = 1;
+	uint64_t npieces;
 
 	if (pieces->blocks_bytes == NULL) {
 		longest_bytes = pieces->block_bytes;
@@ -67,8 +94,8 @@ bool mmc_pieces_cut(struct mmc_pieces *pieces, uint64_t slot_bytes)
 		pieces->part_bytes =
 			longest_part_bytes(pieces, longest_bytes, slot_bytes);
 	}
-	if (longest_bytes > 0)
-		npieces = (longest_bytes - 1) / pieces->part_bytes + 1;
+	spread(pieces, longest_bytes);
+	npieces = count(pieces, longest_bytes);
 	pieces->npieces = (uint32_t)npieces;
 	return npieces <= MMC_NODE_PIECES_MAX;
 }

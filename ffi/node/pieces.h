@@ -14,6 +14,12 @@
 /* The most pieces of an operation, so that cursors tell apart those in flight. */
 #define MMC_NODE_PIECES_MAX (UINT32_C(1) << 30)
 
+/*
+ * The least that is worth a piece for another rail's sake. Shorter ones would take about as
+ * long, since each piece has its barriers.
+ */
+#define MMC_RAIL_PIECE_BYTES_MIN (UINT64_C(32) << 10)
+
 /* A cache line: members that write their parts then share none. */
 #define MMC_PART_ALIGN_BYTES 64
 
@@ -22,6 +28,7 @@ struct mmc_pieces {
 	uint64_t block_bytes; /* each block's size, if `blocks_bytes` is NULL */
 	const uint64_t *blocks_bytes; /* [nblocks] */
 	uint32_t nblocks;	      /* 1 for a Bcast */
+	uint32_t nrails;	      /* which carry pieces in turn */
 	uint64_t total_bytes;	      /* of all blocks */
 	uint64_t part_bytes;
 	uint32_t npieces; /* at least 1 */
@@ -35,8 +42,9 @@ struct mmc_part {
 
 /*
  * Sets `total_bytes`, `part_bytes` and `npieces` for blocks whose sizes are set, and for slots of
- * `slot_bytes`, which hold at least MMC_PART_ALIGN_BYTES of each block. Returns false if
- * there would be more than MMC_NODE_PIECES_MAX pieces.
+ * `slot_bytes`, which hold at least MMC_PART_ALIGN_BYTES of each block. Where there are
+ * enough bytes, each rail gets as many pieces as any other. Returns false if there would
+ * be more than MMC_NODE_PIECES_MAX pieces.
  */
 bool mmc_pieces_cut(struct mmc_pieces *pieces, uint64_t slot_bytes);
 

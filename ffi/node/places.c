@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "node/places.h"
 
+#include <string.h>
+
 void mmc_node_lay_out(const struct mmc_node_request *request, uint32_t index)
 {
 	struct mmc_node_stream *stream = request->stream;
@@ -22,4 +24,16 @@ void mmc_node_lay_out(const struct mmc_node_request *request, uint32_t index)
 		}
 		stream->nodes_bytes[node] = end_bytes - begin_bytes;
 	}
+}
+
+void mmc_node_add_up(const struct mmc_node_request *request)
+{
+	struct mmc_node_stream *stream = request->stream;
+	const struct mmc_node_map *map = &stream->map;
+
+	memset(stream->nodes_bytes, 0,
+	       map->nnodes * sizeof(*stream->nodes_bytes));
+	for (uint32_t rank = 0; rank < map->nranks; rank++)
+		stream->nodes_bytes[map->nodes[rank]] +=
+			mmc_node_request_bytes(request, rank);
 }

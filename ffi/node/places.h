@@ -12,14 +12,26 @@
  */
 void mmc_node_lay_out(const struct mmc_node_request *request, uint32_t index);
 
-/* Returns what the request's piece number `index` takes of a rank's block. */
+/*
+ * Writes to the stream's `nodes_bytes` how long each node's blocks are together. The
+ * caller holds the mutex.
+ */
+void mmc_node_add_up(const struct mmc_node_request *request);
+
+/*
+ * Returns what a rank puts into the request's piece number `index`. What arrives in place
+ * is put there as a whole with the first piece.
+ */
 static inline struct mmc_part
 mmc_node_part(const struct mmc_node_request *request, uint32_t index,
 	      uint32_t rank)
 {
-	uint32_t block = request->operation.kind == MMC_BCAST ? 0 : rank;
-
-	return mmc_pieces_part(&request->pieces, index, block);
+	if (request->delivery != MMC_NODE_IN_PLACE)
+		return mmc_pieces_part(&request->pieces, index,
+				       mmc_node_request_block(request, rank));
+	return (struct mmc_part){
+		.nbytes = index > 0 ? 0 : mmc_node_request_bytes(request, rank),
+	};
 }
 
 #endif

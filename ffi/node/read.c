@@ -77,15 +77,15 @@ static bool take_members(struct mmc_node_request *request, bool enters)
 }
 
 /*
- * Copies the parts of a piece that is whole in its slot, or waits for the node leader to
- * have copied them for all.
+ * Copies the parts of a piece that is whole in its slot, or waits for the leader of its
+ * rail to have copied them for all.
  */
 static bool take_all(struct mmc_node_request *request)
 {
 	struct mmc_node_stream *stream = request->stream;
 	uint32_t index = mmc_node_request_index(request, stream->nread);
-	bool is_mine = mmc_node_leads(stream) ||
-		       request->delivery == MMC_NODE_COPIES;
+	bool is_mine = request->delivery == MMC_NODE_COPIES ||
+		       mmc_node_request_carries(request, stream->nread);
 
 	if (!mmc_cursor_before(stream->nread,
 			       mmc_cursor_get(mmc_node_source(request))))
@@ -106,12 +106,12 @@ static bool take(struct mmc_node_request *request)
 		       request->operation.root == stream->options.rank;
 	bool enters = mmc_node_request_enters(request, stream->nread);
 
-	if (is_root && !mmc_node_leads(stream))
-		return true;
-	/* Nobody would forward an entry whose operation is over. */
-	if (enters && mmc_node_leads(stream) &&
+	/* Nobody would pass over a piece whose operation is over. */
+	if (mmc_node_leads(stream) &&
 	    !mmc_cursor_before(stream->nread, stream->nforwarded))
 		return false;
+	if (is_root && !mmc_node_request_carries(request, stream->nread))
+		return true;
 	return stream->map.nnodes > 1 && !enters
 		       ? take_all(request)
 		       : take_members(request, enters);
@@ -120,10 +120,12 @@ static bool take(struct mmc_node_request *request)
 struct mmc_cursor *mmc_node_source(const struct mmc_node_request *request)
 {
 	const struct mmc_node_stream *stream = request->stream;
+	uint32_t rail = mmc_node_request_rail(request, stream->nread);
 
-	if (request->delivery == MMC_NODE_ONE_COPY && !mmc_node_leads(stream))
-		return &stream->lines[stream->leader].read;
-	return &stream->head->arrived;
+	if (request->delivery == MMC_NODE_ONE_COPY &&
+	    !mmc_node_request_carries(request, stream->nread))
+		return &stream->lines[stream->leaders[rail]].read;
+	return &stream->head->rails[rail].arrived;
 }
 
 bool mmc_node_read(struct mmc_node_request *request)

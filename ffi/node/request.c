@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/places.h"
 #include "support/error.h"
 
 /* Mixes `value` into a digest (FNV-1a, by words). */
@@ -78,6 +79,29 @@ choose_delivery(const struct mmc_node_request *request)
 	return MMC_NODE_ONE_COPY;
 }
 
+/* Returns the blocks that pieces are cut from: those of ranks or, in place, of nodes. */
+static struct mmc_pieces blocks(const struct mmc_node_request *request)
+{
+	const struct mmc_operation *operation = &request->operation;
+	const struct mmc_node_stream *stream = request->stream;
+	struct mmc_pieces pieces = {
+		.block_bytes = operation->block_bytes,
+		.nblocks = stream->options.nranks,
+		.nrails = stream->options.nrails,
+	};
+
+	if (operation->kind == MMC_BCAST) {
+		pieces.nblocks = 1;
+	} else if (request->delivery == MMC_NODE_IN_PLACE) {
+		mmc_node_add_up(request);
+		pieces.nblocks = stream->map.nnodes;
+		pieces.blocks_bytes = stream->nodes_bytes;
+	} else if (operation->kind == MMC_ALLGATHERV) {
+		pieces.blocks_bytes = operation->blocks_bytes;
+	}
+	return pieces;
+}
+
 static void count_pieces(struct mmc_node_request *request)
 {
 	const struct mmc_operation *operation = &request->operation;
@@ -102,15 +126,9 @@ static bool plan(struct mmc_node_request *request)
 				operation->shared);
 	bool fits;
 
-	request->pieces = (struct mmc_pieces){
-		.block_bytes = operation->block_bytes,
-		.blocks_bytes = varies ? operation->blocks_bytes : NULL,
-		.nblocks = operation->kind == MMC_BCAST
-				   ? 1
-				   : stream->options.nranks,
-	};
 	request->delivery = choose_delivery(request);
-	/* What arrives in place takes no room in a slot, and is one piece. */
+	request->pieces = blocks(request);
+	/* What arrives in place takes no room in a slot. */
 	fits = mmc_pieces_cut(&request->pieces,
 			      request->delivery == MMC_NODE_IN_PLACE
 				      ? UINT64_MAX
@@ -161,6 +179,7 @@ int mmc_node_request_put(struct mmc_node_stream *stream,
 		.stream = stream,
 		.operation = *operation,
 		.first_piece = stream->next_piece,
+		.first_rail = stream->next_rail,
 		/* Other nodes do not count this node's barriers. */
 		.epoch = stream->epoch + !is_barrier,
 	};
@@ -176,6 +195,9 @@ int mmc_node_request_put(struct mmc_node_stream *stream,
 	}
 	stream->epoch = made->epoch;
 	stream->next_piece += made->npieces;
+	/* Entries do not count here: other nodes may have others. */
+	stream->next_rail += made->npieces - made->nentries;
+	stream->next_rail %= stream->options.nrails;
 	stream->counts.operations += !is_barrier;
 	if (stream->first == NULL)
 		stream->first = made;

@@ -10,7 +10,7 @@
 /* How an operation's result gets to where the members want it. */
 enum mmc_node_delivery {
 	MMC_NODE_COPIES,   /* each member copies it out of slots */
-	MMC_NODE_ONE_COPY, /* the node leader copies what other nodes have sent */
+	MMC_NODE_ONE_COPY, /* a node leader copies what other nodes have sent */
 	MMC_NODE_IN_PLACE, /* it arrives in the members' shared memory itself */
 };
 
@@ -18,8 +18,14 @@ struct mmc_node_request {
 	struct mmc_node_request *next; /* in flight, or a spare */
 	struct mmc_node_stream *stream;
 	struct mmc_operation operation; /* its tables lie in `tables` */
+	/*
+	 * With MMC_NODE_IN_PLACE a piece is of all blocks of a node together, whose
+	 * lengths are the stream's `nodes_bytes` once they are added up.
+	 */
 	struct mmc_pieces pieces;
 	uint32_t first_piece;
+	uint32_t
+		first_rail; /* which carries the first piece behind the entry */
 	/*
 	 * 1 if the first piece is an entry: it moves nothing, and is read once all
 	 * members have filled it. Thus nobody writes to shared memory which another
@@ -88,6 +94,25 @@ mmc_node_request_index(const struct mmc_node_request *request, uint32_t piece)
 	return piece - request->first_piece - request->nentries;
 }
 
+/* Returns the rail that carries a piece of the request which is not its entry. */
+static inline uint32_t
+mmc_node_request_rail(const struct mmc_node_request *request, uint32_t piece)
+{
+	return (request->first_rail + mmc_node_request_index(request, piece)) %
+	       request->stream->options.nrails;
+}
+
+/* Returns whether this rank is the one on its node to exchange a piece. */
+static inline bool
+mmc_node_request_carries(const struct mmc_node_request *request, uint32_t piece)
+{
+	const struct mmc_node_stream *stream = request->stream;
+
+	return mmc_node_leads(stream) &&
+	       !mmc_node_request_enters(request, piece) &&
+	       mmc_node_request_rail(request, piece) == stream->rail;
+}
+
 /* Returns how many pieces this rank lacks of a request that is not complete. */
 static inline uint32_t
 mmc_node_request_missing(const struct mmc_node_request *request)
@@ -112,6 +137,16 @@ static inline uint32_t
 mmc_node_request_block(const struct mmc_node_request *request, uint32_t rank)
 {
 	return request->operation.kind == MMC_BCAST ? 0 : rank;
+}
+
+/* Returns the size of a rank's block, of a Bcast that of the root's. */
+static inline uint64_t
+mmc_node_request_bytes(const struct mmc_node_request *request, uint32_t rank)
+{
+	const struct mmc_operation *operation = &request->operation;
+
+	return operation->kind == MMC_ALLGATHERV ? operation->blocks_bytes[rank]
+						 : operation->block_bytes;
 }
 
 /* Returns where a rank's block begins in the result. */

@@ -2,9 +2,10 @@
 /*
  * A node stream. Its memory in the segment is a head, a line for each member, and the
  * slots; piece number k takes slot k modulo their number. A member *fills* a piece when
- * it puts its part into the slot, or says that it has none; the node leader *forwards*
- * it, which puts the other nodes' parts there; a member *reads* it when it copies out
- * what it needs. A slot is free for a later piece once all members have read it.
+ * it puts its part into the slot, or says that it has none; the leader of its rail
+ * *forwards* it, which puts the other nodes' parts there; a member *reads* it when it
+ * copies out what it needs. A slot is free for a later piece once all members have read
+ * it.
  *
  * What this process holds of the stream belongs to the holder of its mutex.
  */
@@ -34,6 +35,15 @@ struct mmc_node_line {
 	alignas(64) struct mmc_cursor read; /* pieces read */
 };
 
+/* One rail's line, which its leader on this node alone writes. */
+struct mmc_node_rail {
+	/*
+	 * All pieces below it that the rail carries are whole here. Those of other
+	 * rails count as well, so that a piece has the same number on all of them.
+	 */
+	alignas(64) struct mmc_cursor arrived;
+};
+
 /* Whether a stream's head holds a failure. */
 enum mmc_node_failing {
 	MMC_NODE_WELL,
@@ -43,8 +53,7 @@ enum mmc_node_failing {
 
 /* The head of a stream's memory. */
 struct mmc_node_stream_head {
-	alignas(64) struct mmc_cursor
-		arrived; /* forwarded pieces, whole here */
+	struct mmc_node_rail rails[MMC_NODE_RAILS_MAX];
 	alignas(64) _Atomic uint32_t nattended; /* members with `notifies` */
 	_Atomic uint32_t failing;		/* enum mmc_node_failing */
 	struct mmc_failure
@@ -58,7 +67,7 @@ struct mmc_node_map {
 	uint32_t *nodes;   /* [nranks]: each rank's node */
 	uint32_t *order;   /* [nranks]: all ranks, node by node */
 	uint32_t *firsts;  /* [nnodes + 1]: where each node begins in `order` */
-	uint32_t *leaders; /* [nnodes]: ranks */
+	uint32_t *leaders; /* [nrails][nnodes]: ranks */
 };
 
 struct mmc_node_stream {
@@ -72,12 +81,16 @@ struct mmc_node_stream {
 	uint64_t *places; /* [nranks]: scratch for where a piece's parts lie */
 	uint64_t *
 		nodes_bytes; /* [nnodes]: scratch for the length of its parts */
-	uint32_t member;     /* this rank's number on its node */
-	uint32_t leader;     /* the node leader's */
+	uint64_t *nodes_offsets; /* [nnodes]: scratch for where they begin */
+	uint32_t member;	 /* this rank's number on its node */
+	uint32_t leaders[MMC_NODE_RAILS_MAX]; /* each rail's, by member */
+	uint32_t rail;	     /* on node leaders: which they lead */
 	uint32_t next_piece; /* the first that belongs to no operation yet */
+	uint32_t next_rail;  /* which carries the next operation's first */
 	uint32_t nfilled;    /* this member's cursors, as in shared memory */
-	uint32_t nforwarded; /* on node leaders: pieces begun to be forwarded */
-	uint32_t narrived;   /* on node leaders: pieces that are whole */
+	/* On node leaders: pieces that are being forwarded, or are others' matter. */
+	uint32_t nforwarded;
+	uint32_t narrived; /* on node leaders: those of them that are whole */
 	uint32_t nread;
 	uint32_t nfree; /* pieces below this may be filled */
 	uint32_t epoch; /* the number of the latest operation */
@@ -104,6 +117,13 @@ static inline uint8_t *mmc_node_slot(const struct mmc_node_stream *stream,
 static inline bool mmc_node_leads(const struct mmc_node_stream *stream)
 {
 	return stream->options.between != NULL;
+}
+
+/* Returns the leaders of all nodes on this node leader's rail. */
+static inline const uint32_t *
+mmc_node_peers(const struct mmc_node_stream *stream)
+{
+	return stream->map.leaders + (size_t)stream->rail * stream->map.nnodes;
 }
 
 /* Returns the ranks of this node, by member. */

@@ -57,19 +57,22 @@ static uint32_t unfilled(const struct mmc_node_stream *stream, uint32_t piece)
 
 /*
  * Returns who has to move so that a piece arrives: `member`, which has not filled it, or
- * the node leader if that is this member itself.
+ * the leader of the piece's rail if that is this member itself.
  */
 static struct mmc_node_awaited
 await_arrival(const struct mmc_node_stream *stream, uint32_t member)
 {
+	const struct mmc_node_request *first = stream->first;
 	bool is_filled = member == stream->member;
+	uint32_t rail = mmc_node_request_rail(first, stream->nread);
 	struct mmc_node_awaited whom =
-		awaited(stream, is_filled ? stream->leader : member,
-			mmc_node_source(stream->first));
+		awaited(stream, is_filled ? stream->leaders[rail] : member,
+			mmc_node_source(first));
 
 	whom.between = is_filled;
-	/* A leader that forwards nothing can forward the piece now. */
-	whom.moved = mmc_node_leads(stream) && !mmc_node_is_forwarding(stream);
+	/* A leader that forwards nothing can forward its piece now. */
+	whom.moved = mmc_node_request_carries(first, stream->nread) &&
+		     !mmc_node_is_forwarding(stream);
 	return whom;
 }
 
@@ -126,9 +129,24 @@ static bool spin(const struct mmc_node_awaited *whom, uint64_t spin_ns)
 	return false;
 }
 
+/*
+ * Returns how long a waiter may sleep before it looks again. A node leader that waits for
+ * another's piece is not woken when members fill the next one of its own.
+ */
+static uint64_t longest_sleep_ns(const struct mmc_node_stream *stream,
+				 const struct mmc_node_awaited *whom)
+{
+	bool may_forward =
+		mmc_node_leads(stream) &&
+		mmc_cursor_before(stream->nforwarded, stream->nfilled);
+
+	return whom->between && may_forward ? LEADER_NS : LOOK_NS;
+}
+
 void mmc_node_sleep(struct mmc_node_stream *stream, uint64_t limit_ns)
 {
 	struct mmc_node_awaited whom = mmc_node_find_awaited(stream);
+	uint64_t longest_ns = longest_sleep_ns(stream, &whom);
 	bool sleeps;
 
 	if (mmc_node_leads(stream) && mmc_node_is_forwarding(stream)) {
@@ -142,7 +160,7 @@ void mmc_node_sleep(struct mmc_node_stream *stream, uint64_t limit_ns)
 	sleeps = !spin(&whom, stream->options.spin_ns);
 	if (sleeps)
 		mmc_cursor_sleep(whom.cursor, whom.npieces,
-				 mmc_min_u64(limit_ns, LOOK_NS));
+				 mmc_min_u64(limit_ns, longest_ns));
 	pthread_mutex_lock(&stream->mutex);
 	stream->counts.sleeps += sleeps;
 }
@@ -171,6 +189,15 @@ static void count_stalled(struct mmc_node_request *request, uint64_t now_ns)
 	request->nfilled = stream->nfilled;
 }
 
+/* Returns whether a member leads its node on some rail. */
+static bool is_leader(const struct mmc_node_stream *stream, uint32_t member)
+{
+	for (uint32_t rail = 0; rail < stream->options.nrails; rail++)
+		if (stream->leaders[rail] == member)
+			return true;
+	return false;
+}
+
 /* Fails the stream if the process that it waits for has ended, or has left. */
 static void check_life(struct mmc_node_request *request,
 		       const struct mmc_node_awaited *whom)
@@ -186,7 +213,7 @@ static void check_life(struct mmc_node_request *request,
 		    atomic_load(&stream->lines[i].left) != 0 &&
 		    mmc_node_find_awaited(stream).npieces == whom->npieces)
 			fail(request, -MMC_ELEFT, whom->rank);
-		else if ((members[i] == whom->rank || i == stream->leader) &&
+		else if ((members[i] == whom->rank || is_leader(stream, i)) &&
 			 !mmc_node_is_alive(stream->node, i))
 			fail(request, -MMC_EGONE, members[i]);
 		if (stream->failure.error != 0)

@@ -12,7 +12,7 @@ struct mmc_node_awaited {
 	uint32_t rank;
 	bool entered; /* whether the rank has started the operation */
 	bool moved;   /* it has come so far already: nothing is awaited */
-	bool between; /* it is the node leader, which awaits other nodes */
+	bool between; /* it is a node leader, which awaits other nodes */
 };
 
 /* Returns whom the stream waits for. A request is in flight; the caller has the mutex. */

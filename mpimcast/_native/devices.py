@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import ipaddress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mpimcast._core import ffi, lib
 from mpimcast._native.core import CHECKSUMS, check, string
+from mpimcast.errors import TransportError
 
 if TYPE_CHECKING:
     from mpimcast._core import _CData as CData
@@ -97,6 +100,11 @@ class Device:
     chunk_bytes_max: int
     c: CData
 
+    @property
+    def place(self) -> str:
+        """The port as NET_DEVICES names it, such as mlx5_0:1."""
+        return f"{self.name}:{self.port}"
+
 
 # ---- interfaces --------------------------------------------------------------
 
@@ -124,6 +132,16 @@ def find_interface(config: Config, *, same_host: bool) -> Interface:
         "no interface for multicast",
     )
     return _interface(found[0], config)
+
+
+def named_interfaces(config: Config) -> list[Interface]:
+    """Return the interfaces that NET_DEVICES names and that are up, in its order."""
+    found = []
+    for name in config.net_devices.replace(",", " ").split():
+        with contextlib.suppress(TransportError):
+            alone = dataclasses.replace(config, net_devices=name)
+            found.append(find_interface(alone, same_host=False))
+    return found
 
 
 def find_route(config: Config, peer: ipaddress.IPv4Address) -> Interface:
@@ -174,6 +192,17 @@ def find_device(config: Config, local_rank: int) -> Device:
         "RDMA",
     )
     return _device(found[0], config)
+
+
+def usable_devices(config: Config) -> list[Device]:
+    """Return the ports over which the ranks of a host are spread, in that order.
+
+    Raise TransportError if there is none.
+    """
+    found = [find_device(config, 0)]
+    while (another := find_device(config, len(found))).place != found[0].place:
+        found.append(another)
+    return found
 
 
 def port_state(number: int) -> str:

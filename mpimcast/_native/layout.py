@@ -14,23 +14,31 @@ class Layout(NamedTuple):
     ----------
     nodes : tuple of int
         The node of each rank; nodes are numbered by their first ranks.
-    leaders : tuple of int
-        The rank that leads each node.
+    rails : tuple of tuple of int
+        For each rail, the rank that leads each node on it.
     """
 
     nodes: tuple[int, ...]
-    leaders: tuple[int, ...]
+    rails: tuple[tuple[int, ...], ...]
 
     @property
     def nnodes(self) -> int:
         """The number of nodes."""
-        return len(self.leaders)
+        return len(self.rails[0])
 
     def members(self, rank: int) -> tuple[int, ...]:
         """Return the ranks of a rank's node."""
         return tuple(
             each for each, node in enumerate(self.nodes) if node == self.nodes[rank]
         )
+
+    def leaders(self, rank: int) -> list[int]:
+        """Return the leaders of a rank's node, by rail."""
+        return [rail[self.nodes[rank]] for rail in self.rails]
+
+    def rail(self, rank: int) -> tuple[int, ...]:
+        """Return the leaders of the rail on which a rank leads; () if on none."""
+        return next((rail for rail in self.rails if rank in rail), ())
 
     def firsts(self) -> list[int]:
         """Return the first rank of each node."""

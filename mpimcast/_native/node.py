@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 # The beginning of a segment, which is the C library's own.
 HEAD_BYTES = lib.MMC_NODE_HEAD_BYTES
 
+# The most slots that a stream may have.
+SLOTS_MAX = lib.MMC_NODE_SLOTS_MAX
+
 # How long a waiting member looks for news, and yields, before it sleeps: a few times
 # what it takes to be woken up. Members that share a processor gain most by it.
 _SPIN_NS = 20_000
@@ -114,8 +117,8 @@ class NodeStream:
     place
         Where it lies, and its ranks.
     between
-        On node leaders, if there are several nodes, the stream between the nodes. This
-        stream closes it.
+        On node leaders, if there are several nodes, the stream between the nodes on
+        their rail. This stream closes it.
     """
 
     calls = _CALLS
@@ -130,7 +133,9 @@ class NodeStream:
     ) -> None:
         layout = place.layout
         nodes = ffi.new("uint32_t[]", layout.nodes)
-        leaders = ffi.new("uint32_t[]", layout.leaders)
+        leaders = ffi.new(
+            "uint32_t[]", [rank for rail in layout.rails for rank in rail]
+        )
         options = ffi.new(
             "struct mmc_node_stream_options *",
             {
@@ -140,6 +145,7 @@ class NodeStream:
                 "rank": place.rank,
                 "nranks": len(layout.nodes),
                 "nnodes": layout.nnodes,
+                "nrails": len(layout.rails),
                 "nodes": nodes,
                 "leaders": leaders,
                 "between": ffi.NULL if between is None else between.c,
@@ -231,7 +237,7 @@ class NodeStream:
         epoch, rank, sender = self.between.unicast_reason()
         if not epoch:
             return UnicastReason(0, 0, None)
-        leaders = self.layout.leaders
+        leaders = self.layout.rail(self.rank)
         return UnicastReason(
             epoch, leaders[rank], None if sender is None else leaders[sender]
         )

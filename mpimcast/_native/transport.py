@@ -12,6 +12,7 @@ import os
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from mpimcast._native.candidate import Candidate, of_interface, of_port
 from mpimcast.errors import TransportError
 
 if TYPE_CHECKING:
@@ -76,6 +77,13 @@ class Transport(ABC):
             If the port is taken; after `take_next_port` another attempt may succeed.
         TransportError
             If the endpoint cannot be opened.
+        """
+
+    @abstractmethod
+    def candidates(self) -> list[Candidate]:
+        """List the devices that this rank can use, from the best on.
+
+        Those with the same number on all ranks can belong to one rail.
         """
 
     def take_next_port(self) -> bool:
@@ -174,6 +182,23 @@ class Udp(Transport):
             },
         )
 
+    def candidates(self) -> list[Candidate]:
+        """List the interfaces that NET_DEVICES names, or those towards rank 0."""
+        from mpimcast._native import devices
+
+        if self._config.net_devices:
+            return [
+                of_interface(each) for each in devices.named_interfaces(self._config)
+            ]
+        return [
+            Candidate("", "", "", direct=False)
+            if isinstance(found, TransportError)
+            else of_interface(found, direct=self._is_near(found, address))
+            for found, address in zip(
+                self.candidate_interfaces(), self._candidate_addresses(), strict=True
+            )
+        ]
+
     def take_next_port(self) -> bool:
         """Change to the next port of the range; return False if all were tried."""
         ports = self._config.group_ports
@@ -197,7 +222,7 @@ class Udp(Transport):
         """Return the folder of an interface towards rank 0."""
         for found in self.candidate_interfaces():
             if not isinstance(found, TransportError):
-                return f"/sys/class/net/{found.name}/device"
+                return of_interface(found).folder
         return ""
 
     @property
@@ -311,10 +336,16 @@ class Verbs(Transport):
             },
         )
 
+    def candidates(self) -> list[Candidate]:
+        """List the ports over which the ranks of this host are spread."""
+        from mpimcast._native import devices
+
+        return [of_port(each) for each in devices.usable_devices(self._config)]
+
     def describe(self) -> str:
         """Return the kind of network, the device and the port."""
         kind = "RoCE" if self._device.ethernet else "InfiniBand"
-        return f"{kind} multicast, {self.device}:{self._device.port}"
+        return f"{kind} multicast, {self._device.place}"
 
     @property
     def device(self) -> str:
@@ -329,7 +360,7 @@ class Verbs(Transport):
             found = devices.find_device(self._config, self.draft.local_rank)
         except TransportError:
             return ""
-        return f"/sys/class/infiniband/{found.name}/device"
+        return of_port(found).folder
 
     def _spins(self) -> bool:
         """Return whether a waiting rank polls, as PROGRESS says.

@@ -208,10 +208,9 @@ class _Making:
     def make(self) -> AnyStream:
         """Create the stream, on all ranks or on none. Collective."""
         introduction, team = self._introduction, self._team
-        _, paths = together(introduction.private, introduction.config, self._create)
+        _, told = together(introduction.private, introduction.config, self._create)
         if team.shared is not None and not team.path:
-            layout = team.shared.layout
-            team.path = paths[layout.leaders[layout.nodes[team.shared.rank]]]
+            team.path = team.shared.path(told)
         assert self._stream is not None  # noqa: S101 -- no rank has failed
         return self._stream
 
@@ -224,14 +223,16 @@ class _Making:
         channel = int(introduction.facts[0]["channel"], 16)
         between = None
         if team.endpoint is not None:
-            between = Stream(team.endpoint, config, channel)
+            ranks = (0,) if shared is None else shared.layout.rail(shared.rank)
+            own = int(introduction.facts[ranks[0]]["channel"], 16)
+            between = Stream(team.endpoint, config, own)
             self._stream = between
         agreed = introduction.agreed
         if shared is not None and agreed is not None:
             self.region = shared.accept(introduction.take_proposal(), agreed)
             place = Place(shared.layout, shared.rank, *agreed, shared.crowded)
             self._stream = NodeStream(shared.node, config, channel, place, between)
-        return None, team.path
+        return None, team.rail
 
     def undo(self) -> None:
         """Close what was made."""

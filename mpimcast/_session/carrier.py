@@ -71,8 +71,13 @@ class Carrier:
         """Take from a file, which rank 0 reads, what earlier jobs have measured."""
         self._file = file
         team, nranks = self.streams.team, private.Get_size()
-        nnodes = nranks if team.shared is None else team.shared.layout.nnodes
+        nnodes, nrails = nranks, 1
+        if team.shared is not None:
+            layout = team.shared.layout
+            nnodes, nrails = layout.nnodes, len(layout.rails)
         where = f"{team.transport}, {nranks} ranks on {nnodes} nodes"
+        if nrails > 1:
+            where += f", {nrails} rails"
         self._key = f"{where}, {learnt.versions()}"
         known = learnt.read(file, self._key) if self._rank == 0 else {}
         if self._choice is not None:

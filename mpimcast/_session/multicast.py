@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from mpimcast._mpi.agreement import exchange, together
 from mpimcast._native.transport import wanted
-from mpimcast._session import teams
+from mpimcast._session import rails, teams
 from mpimcast._session.introduction import draft_of, is_crowded
 from mpimcast._session.opening import Opening
 from mpimcast.errors import TransportError
@@ -42,39 +43,81 @@ def open_team(
 ) -> teams.Team:
     """Open a team over one kind of transport, on all ranks or on none. Collective.
 
-    Its ranks are the node leaders if ranks share memory, else all ranks.
+    The node leaders have an endpoint, or all ranks if none of them share memory.
     """
-    return _TeamOpening(introduction, kind, shared).run()
+    config, facts = introduction.config, introduction.facts
+    parts, names = [tuple(range(len(facts)))], [config.net_devices]
+    if shared is not None:
+        shared, names = rails.choose(introduction, kind, shared)
+        parts = list(shared.layout.rails)
+    endpoint, words = None, ""
+    with contextlib.ExitStack() as undo:
+        for number, (ranks, name) in enumerate(zip(parts, names, strict=True), 1):
+            own = dataclasses.replace(config, net_devices=name)
+            draft = _draft(introduction, ranks, shared)
+            opening = _EndpointOpening(introduction, kind(own, draft), ranks)
+            try:
+                opened = opening.run()
+            except TransportError as error:
+                if len(parts) == 1:
+                    raise
+                why = f"rail {number} of {len(parts)}: {error}"
+                raise TransportError(why, ranks=error.ranks) from error
+            if opened is not None:
+                endpoint, words = opened
+                undo.callback(endpoint.close)
+        undo.pop_all()
+    path, rail = (words, "") if shared is None else ("", words)
+    if shared is None and config.rails > 1:
+        path += f"; RAILS={config.rails} counts only where ranks of a node share memory"
+    team = facts[parts[0][0]]["name"]
+    means = teams.Means(team, kind.name, path, endpoint, shared, rail)
+    return teams.add(introduction.private, config, means)
 
 
-class _TeamOpening:
-    """Opens a team whose multicast reaches all its ranks."""
+def _draft(
+    introduction: Introduction, ranks: tuple[int, ...], shared: Shared | None
+) -> Draft:
+    """Return the draft of some ranks' endpoints, as another rank would see it, too."""
+    facts, rank = introduction.facts, introduction.private.Get_rank()
+    place = ranks.index(rank) if rank in ranks else 0
+    draft = draft_of([facts[each] for each in ranks], place)
+    if shared is None:
+        return draft
+    return draft._replace(
+        nlocal=len(shared.layout.members(ranks[place])),
+        crowded=is_crowded(facts),
+        leaders=ranks,
+    )
+
+
+class _EndpointOpening:
+    """Opens endpoints of some ranks, whose multicast reaches all of these.
+
+    Parameters
+    ----------
+    introduction
+        What all ranks have told each other.
+    transport
+        By which this rank opens its endpoint, if it is one of these ranks.
+    ranks
+        The ranks.
+    """
 
     def __init__(
-        self, introduction: Introduction, kind: type[Transport], shared: Shared | None
+        self, introduction: Introduction, transport: Transport, ranks: tuple[int, ...]
     ) -> None:
         self._private = introduction.private
         self._config = introduction.config
-        self._shared = shared
-        rank, size = self._private.Get_rank(), self._private.Get_size()
-        self._ranks = tuple(range(size)) if shared is None else shared.layout.leaders
-        self._takes_part = rank in self._ranks
-        place = self._ranks.index(rank) if self._takes_part else 0
-        self._transport = kind(self._config, self._draft(introduction, place))
+        self._transport = transport
+        self._ranks = ranks
+        self._takes_part = self._private.Get_rank() in ranks
 
-    def _draft(self, introduction: Introduction, place: int) -> Draft:
-        facts = introduction.facts
-        draft = draft_of([facts[rank] for rank in self._ranks], place)
-        if self._shared is None:
-            return draft
-        return draft._replace(
-            nlocal=len(self._shared.layout.members(self._ranks[place])),
-            crowded=is_crowded(facts),
-            leaders=self._ranks,
-        )
+    def run(self) -> tuple[Endpoint, str] | None:
+        """Open the endpoints, with smaller chunks if need be. Collective.
 
-    def run(self) -> teams.Team:
-        """Open the team, with smaller chunks if need be."""
+        Return this rank's, and what it uses in words; None if it has none.
+        """
         transport = self._transport
         mine = self._takes_part
         opening = Opening(
@@ -97,14 +140,16 @@ class _TeamOpening:
                 failure, narrow = self._probe(opening.endpoint, chunk_bytes)
                 if not failure:
                     attempt.pop_all()
-                    endpoint = opening.hand_over() if mine else None
-                    return self._made(endpoint, chunk_bytes)
+                    if not mine:
+                        return None
+                    words = f"{transport.describe()}, chunks of {chunk_bytes} bytes"
+                    return opening.hand_over(), words
             if not narrow:
                 break
         raise TransportError(failure)
 
     def _step(self, act: Callable[[], object]) -> list[Any]:
-        """Run `act` on the ranks of the team; return all ranks' results."""
+        """Run `act` on these ranks; return all ranks' results."""
         _, results = together(
             self._private,
             self._config,
@@ -136,18 +181,3 @@ class _TeamOpening:
             "MTU is right"
         )
         return failure, narrow
-
-    def _made(self, endpoint: Endpoint | None, chunk_bytes: int) -> teams.Team:
-        path = ""
-        if endpoint is not None:
-            path = f"{self._transport.describe()}, chunks of {chunk_bytes} bytes"
-            if self._shared is not None:
-                path += f", between {self._shared.layout}"
-        means = teams.Means(
-            self._transport.draft.name,
-            self._transport.name,
-            path,
-            endpoint,
-            self._shared,
-        )
-        return teams.add(self._private, self._config, means)

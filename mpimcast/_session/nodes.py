@@ -145,10 +145,11 @@ class _Attempt:
         nmembers = len(self._members)
         if nmembers > 1 and self._introduction.door is None:
             raise TransportError("cannot meet the other ranks of this host")
-        nbytes = self._introduction.config.node_bytes
+        config = self._introduction.config
+        nbytes = config.node_bytes
         fd = segment.create(nbytes)
         self._node = Node(fd, nbytes, 0, nmembers)
-        self._keeper = Keeper(fd, nbytes)
+        self._keeper = Keeper(fd, nbytes, config.rails)
         self.proposal = self._keeper.propose(self._layout, self._rank)
         self._serve()
 
@@ -190,13 +191,8 @@ class _Attempt:
         """Return this rank's part in its node, led by a rank near the network."""
         if self._node is None:
             return None
-        layout = self._layout
-        leaders = tuple(
-            next((rank for rank in layout.members(first) if nears[rank]), first)
-            for first in layout.firsts()
-        )
         crowded = is_crowded(self._introduction.facts)
-        layout = layout._replace(leaders=leaders)
+        layout = led(self._layout, [nears])
         return Shared(layout, self._rank, self._node, self._keeper, crowded)
 
     def close(self) -> None:
@@ -221,7 +217,32 @@ def layout_of(hosts: Sequence[str], lone: frozenset[int]) -> Layout:
             numbers[key] = len(firsts)
             firsts.append(rank)
         nodes.append(numbers[key])
-    return Layout(tuple(nodes), tuple(firsts))
+    return Layout(tuple(nodes), (tuple(firsts),))
+
+
+def led(layout: Layout, nears: Sequence[Sequence[bool]]) -> Layout:
+    """Return a layout with a leader of each node for each rail.
+
+    No node has fewer ranks than there are rails.
+
+    Parameters
+    ----------
+    nears
+        For each rail, whether each rank is near its device. A node is led by its first
+        rank that is, or else by its first, of those that lead on no earlier rail.
+    """
+    rails: list[tuple[int, ...]] = []
+    for near in nears:
+        leaders = []
+        for first in layout.firsts():
+            free = [
+                rank
+                for rank in layout.members(first)
+                if not any(rank in rail for rail in rails)
+            ]
+            leaders.append(next((rank for rank in free if near[rank]), free[0]))
+        rails.append(tuple(leaders))
+    return layout._replace(rails=tuple(rails))
 
 
 def is_near(device: str) -> bool:

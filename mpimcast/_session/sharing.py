@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # exchange, so they are larger there.
 _ALONE = [*(Slots(4, 512 << 10 >> halved) for halved in range(4)), Slots(2, 64 << 10)]
 _BETWEEN = [Slots(n, 8 << 20 >> halved) for halved in range(8) for n in (4, 2)]
+_LEAST_BYTES = _BETWEEN[-1].nbytes
 # A stream takes at most one part in this many of an empty segment.
 _ALONE_SHARE = 30
 _BETWEEN_SHARE = 3
@@ -50,10 +51,14 @@ class Keeper:
     ----------
     fd, nbytes
         The segment.
+    nrails
+        The most rails that streams will have.
     """
 
-    def __init__(self, fd: int, nbytes: int) -> None:
+    def __init__(self, fd: int, nbytes: int, nrails: int = 1) -> None:
         from mpimcast._native.node import HEAD_BYTES
+
+        self._nrails = nrails
 
         self._clearing = segment.Clearing(fd, nbytes)
         self._regions = Regions(HEAD_BYTES, nbytes, self._clearing.clear)
@@ -65,7 +70,7 @@ class Keeper:
         alone = layout.nnodes == 1
         nmembers = len(layout.members(rank))
         least_bytes = len(layout.nodes) * _CELL_BYTES
-        choices = _ALONE if alone else _BETWEEN
+        choices = _ALONE if alone else [_split(each, self._nrails) for each in _BETWEEN]
         large = [each for each in choices if each.nbytes >= least_bytes]
         choices = large or [Slots(2, least_bytes)]
         taken = first_fit(
@@ -90,6 +95,23 @@ class Keeper:
         self._clearing.close()
 
 
+def _split(slots: Slots, nrails: int) -> Slots:
+    """Return slots that are halved until each rail has as many as one rail had.
+
+    They are neither more than a stream may have, nor shorter than any.
+    """
+    from mpimcast._native.node import SLOTS_MAX
+
+    number, nbytes = slots
+    while (
+        number < slots.number * nrails
+        and 2 * number <= SLOTS_MAX
+        and nbytes > _LEAST_BYTES
+    ):
+        number, nbytes = 2 * number, nbytes // 2
+    return Slots(number, nbytes)
+
+
 class Shared(NamedTuple):
     """This rank's part in its node.
 
@@ -105,6 +127,8 @@ class Shared(NamedTuple):
         On the first rank of the node, what gives regions to streams.
     crowded : bool
         Whether some machine has fewer processors than ranks.
+    limit : str
+        Why there are fewer rails than RAILS; empty if there are as many.
     """
 
     layout: Layout
@@ -112,11 +136,20 @@ class Shared(NamedTuple):
     node: Node
     keeper: Keeper | None
     crowded: bool
+    limit: str = ""
 
-    @property
-    def leads(self) -> bool:
-        """Whether this rank is a node leader."""
-        return self.rank in self.layout.leaders
+    def path(self, told: Sequence[str]) -> str:
+        """Return in words how data gets to other nodes.
+
+        Parameters
+        ----------
+        told
+            What each rank has told of the device of its rail, by rank.
+        """
+        rails = [told[leader] for leader in self.layout.leaders(self.rank)]
+        number = f"{len(rails)} rails: " if len(rails) > 1 else ""
+        limit = f"; {self.limit}" if self.limit else ""
+        return f"{number}{'; '.join(rails)}, between {self.layout}{limit}"
 
     def propose(self) -> Proposal | None:
         """Take a region for a stream, if this rank is the first of its node."""

@@ -28,7 +28,7 @@ class Suspension:
         if stream.multicast_is_suspended() == (self.reason is not None):
             return
         layout = stream.layout
-        first = stream.rank == (0 if layout is None else layout.leaders[0])
+        first = stream.rank in ([0] if layout is None else layout.leaders(0))
         if self.reason is not None:
             self.reason = None
             if first:

@@ -32,13 +32,15 @@ class Means(NamedTuple):
     transport : str
         The transport's name, as in TRANSPORT.
     path : str
-        A description for people of the transport and its device; on a rank without an
-        endpoint it may be set later.
+        A description for people of the transport and its device; between nodes of
+        several ranks it is set later.
     endpoint : Endpoint or None
-        This rank's endpoint; None if another rank of its node leads the node, or if
+        This rank's endpoint; None if other ranks of its node lead the node, or if
         there is no network.
     shared : Shared or None
         This rank's part in its node; None if no ranks share memory.
+    rail : str
+        On node leaders, the same as `path` for their rail alone.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Means(NamedTuple):
     path: str
     endpoint: Endpoint | None
     shared: Shared | None
+    rail: str = ""
 
 
 class Team:
@@ -53,7 +56,7 @@ class Team:
 
     Attributes
     ----------
-    name, transport, path, endpoint, shared
+    name, transport, path, endpoint, shared, rail
         As in `Means`.
     deserted : bool
         Whether some rank no longer answers, as found on any communicator.
@@ -67,6 +70,7 @@ class Team:
         self.path = means.path
         self.endpoint = means.endpoint
         self.shared = means.shared
+        self.rail = means.rail
         self._group = comm.Get_group()
         self._settings = _settings(config)
         self._nusers = 1
@@ -146,6 +150,7 @@ def _settings(config: Config) -> tuple[object, ...]:
     return (
         config.transport,
         config.node_bytes,
+        config.rails,
         config.net_devices,
         config.subgroups,
         config.group,

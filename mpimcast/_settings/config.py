@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _UINT32_MAX = 2**32 - 1
 _DATAGRAM_BYTES_MAX = 65507  # UDP over IPv4
 
+# The most rails that the C library knows.
+_RAILS_MAX = 8
+
 # The transports, in the order in which TRANSPORT=auto tries them.
 _TRANSPORTS = ("shm", "verbs", "udp", "mpi")
 
@@ -97,6 +100,14 @@ class Config:
         "the most memory that the ranks of a node share, for each set of processes "
         "that communicates, besides mpimcast.empty arrays; 0: they share none, and "
         "each rank multicasts for itself",
+    )
+    rails: int = _option(
+        1,
+        values.number(1, _RAILS_MAX, example=2),
+        "how many network devices each node uses at the same time, where there are "
+        "several nodes with several ranks each: the first of NET_DEVICES that can be "
+        "used or, if it is empty, those that would be chosen first; at most as many "
+        "as the node with the fewest ranks, or usable devices, has",
     )
     choice: str = _option(
         "measure",

@@ -15,15 +15,23 @@ static struct program program;
 /* Each node's shared memory, which holds one result. */
 static uint8_t results[NODES_MAX][RESULT_BYTES_MAX];
 
-/* Spreads ranks over two nodes, in blocks or by turns. */
+/* Spreads ranks over two nodes, in blocks or by turns; the last ones lead. */
 static void spread(bool cyclic, uint32_t nranks)
 {
 	job.nranks = nranks;
-	job.nnodes = leaders.n;
+	job.nnodes = leaders.nnodes;
 	for (uint32_t r = 0; r < nranks; r++)
 		job.nodes[r] = cyclic ? r % 2 : r >= (nranks + 1) / 2;
-	for (uint32_t r = 0; r < nranks; r++)
-		job.leaders[job.nodes[r]] = r;
+	for (uint32_t rail = 0, r = nranks; rail < leaders.nrails; rail++)
+		for (uint32_t node = 0; node < 2; node++) {
+			for (r = nranks - 1;
+			     job.nodes[r] != node ||
+			     (rail > 0 &&
+			      r >= job.leaders[(rail - 1) * 2 + node]);
+			     r--)
+				;
+			job.leaders[rail * 2 + node] = r;
+		}
 }
 
 /* Carries out an operation, and returns its outcome. */
@@ -127,7 +135,7 @@ static void run_round(struct mmc_prng *prng, bool cyclic)
 	struct runner runners[MEMBERS_MAX];
 	pthread_t threads[MEMBERS_MAX];
 
-	program.nranks = 2 + (uint32_t)mmc_prng_below(prng, 5);
+	program.nranks = 2 * leaders.nrails + (uint32_t)mmc_prng_below(prng, 3);
 	draw(&program, prng);
 	spread(cyclic, program.nranks);
 	options.nslots = 1U << mmc_prng_below(prng, 4);
@@ -147,11 +155,11 @@ static void run_round(struct mmc_prng *prng, bool cyclic)
 	job_close(&job);
 }
 
-static void run_rounds(bool cyclic)
+static void run_rounds(bool cyclic, uint32_t nrails)
 {
 	struct mmc_prng prng = { check_seed() + cyclic };
 
-	leaders_open(&leaders, 2);
+	leaders_open(&leaders, 2, nrails);
 	for (uint32_t round = 0; round < NROUNDS; round++)
 		run_round(&prng, cyclic);
 	leaders_close(&leaders);
@@ -159,25 +167,27 @@ static void run_rounds(bool cyclic)
 
 static void results_of_ranks_in_blocks(void)
 {
-	run_rounds(false);
+	for (uint32_t nrails = 1; nrails <= 3; nrails++)
+		run_rounds(false, nrails);
 }
 
 static void results_of_ranks_by_turns(void)
 {
-	run_rounds(true);
+	for (uint32_t nrails = 1; nrails <= 3; nrails++)
+		run_rounds(true, nrails);
 }
 
 /*
- * A node leader forwards an entry before it reads it, even if the last member fills it
- * in between: once the operation is over, nobody would forward it any more.
+ * A node leader passes over an entry before it reads it, even if the last member fills it
+ * in between: once the operation is over, nobody would do so any more.
  */
-static void an_entry_is_forwarded_before_it_is_read(void)
+static void an_entry_is_passed_before_it_is_read(void)
 {
 	const struct mmc_operation barrier = { .kind = MMC_NODE_BARRIER };
 	struct mmc_node_request *request;
 	struct mmc_node_request *none;
 
-	leaders_open(&leaders, 2);
+	leaders_open(&leaders, 2, 1);
 	spread(false, 4);
 	job_open(&job, &leaders, members_options(1));
 	CHECK_EQ(job.leaders[0], 1);
@@ -192,6 +202,50 @@ static void an_entry_is_forwarded_before_it_is_read(void)
 	leaders_close(&leaders);
 }
 
+/*
+ * Where a member has a piece of data, its leader may have an entry, or a piece of another
+ * rail. It does not pass over that, lest the member takes its own piece for whole.
+ */
+static void members_that_disagree_are_told(void)
+{
+	static uint8_t send[2][8];
+	const struct mmc_operation private = {
+		.kind = MMC_ALLGATHER,
+		.block_bytes = 8,
+		.send = send[0],
+		.recv = results[1],
+	};
+	struct mmc_operation shared = private;
+	struct mmc_node_request *requests[2];
+
+	for (uint32_t nrails = 1; nrails <= 2; nrails++) {
+		leaders_open(&leaders, 2, nrails);
+		spread(false, 4);
+		job_open(&job, &leaders, members_options(1));
+		shared.send = send[1];
+		shared.recv = results[0];
+		shared.shared = KEY;
+		/* Rank 1 leads its node, on the first rail. */
+		CHECK_EQ(mmc_node_start(job.streams[1], &shared, 0,
+					&requests[1]),
+			 MMC_EAGAIN);
+		CHECK(mmc_node_start(job.streams[0], &private, 0,
+				     &requests[0]) != 0);
+		for (uint32_t r = 0; r < 2; r++)
+			while (mmc_node_request_wait(requests[r], MMC_MS_NS) ==
+			       MMC_EAGAIN)
+				mmc_node_request_wait(requests[1 - r], 0);
+		for (uint32_t r = 0; r < 2; r++) {
+			CHECK_EQ(mmc_node_request_wait(requests[r], 0),
+				 -MMC_EMISMATCH);
+			mmc_node_request_free(requests[r]);
+		}
+		job_close(&job);
+		leaders_close(&leaders);
+	}
+}
+
 CHECK_MAIN(CHECK_TEST(results_of_ranks_in_blocks),
 	   CHECK_TEST(results_of_ranks_by_turns),
-	   CHECK_TEST(an_entry_is_forwarded_before_it_is_read))
+	   CHECK_TEST(an_entry_is_passed_before_it_is_read),
+	   CHECK_TEST(members_that_disagree_are_told))

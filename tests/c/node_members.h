@@ -46,6 +46,7 @@ static inline struct mmc_node_stream_options members_options(uint32_t n)
 		.nslots = 2,
 		.nranks = n,
 		.nnodes = 1,
+		.nrails = 1,
 		.nodes = nodes,
 		.leaders = leaders,
 	};

@@ -57,6 +57,10 @@ static void invalid_numbers_are_refused(void)
 	REFUSED(rank, UINT32_MAX);
 	REFUSED(nnodes, 0);
 	REFUSED(nnodes, NRANKS + 1);
+	REFUSED(nrails, 0);
+	REFUSED(nrails, MMC_NODE_RAILS_MAX + 1);
+	/* Where there is one node, nothing is forwarded. */
+	REFUSED(nrails, 2);
 	REFUSED(nslots, 0);
 	REFUSED(nslots, MMC_NODE_SLOTS_MAX + 1);
 	REFUSED(nslots, 2 * MMC_NODE_SLOTS_MAX);
@@ -159,6 +163,30 @@ static void maps_of_several_nodes_are_checked(void)
 	/* Three members have opened the node, not two. */
 	CHECK_EQ(create_four(1, even, leaders), -MMC_EINVAL);
 	CHECK_EQ(create_four(1, empty, leaders), -MMC_EINVAL);
+	mmc_node_close(node);
+}
+
+/* Each rail has a leader of its own on each node. */
+static void rails_have_different_leaders(void)
+{
+	static const uint32_t nodes[6] = { 0, 0, 0, 1, 1, 1 };
+	static const uint32_t different[4] = { 0, 3, 2, 4 };
+	static const uint32_t same[4] = { 0, 3, 2, 3 };
+	static const uint32_t elsewhere[4] = { 0, 3, 4, 2 };
+	struct mmc_node_stream_options options = valid();
+
+	open_node();
+	options.nranks = 6;
+	options.nnodes = 2;
+	options.nrails = 2;
+	options.nodes = nodes;
+	options.slot_bytes = 6 * 64;
+	options.leaders = different;
+	CHECK_EQ(create(options), 0);
+	options.leaders = same;
+	CHECK_EQ(create(options), -MMC_EINVAL);
+	options.leaders = elsewhere;
+	CHECK_EQ(create(options), -MMC_EINVAL);
 	mmc_node_close(node);
 }
 
@@ -332,6 +360,7 @@ CHECK_MAIN(CHECK_TEST(invalid_numbers_are_refused),
 	   CHECK_TEST(a_region_outside_of_the_segment_is_refused),
 	   CHECK_TEST(maps_that_do_not_fit_are_refused),
 	   CHECK_TEST(maps_of_several_nodes_are_checked),
+	   CHECK_TEST(rails_have_different_leaders),
 	   CHECK_TEST(a_stream_between_is_the_leaders),
 	   CHECK_TEST(parts_of_a_stream_do_not_overlap),
 	   CHECK_TEST(a_rank_that_leaves_starts_no_more),

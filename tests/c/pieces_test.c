@@ -223,8 +223,90 @@ static void a_part_takes_whole_lines(void)
 	}
 }
 
+/* ---- several rails ------------------------------------------------------- */
+
+/* Returns how many bytes of an operation one rail carries, of which it is number `rail`. */
+static uint64_t share_of(const struct mmc_pieces *pieces, uint32_t rail)
+{
+	uint64_t nbytes = 0;
+
+	for (uint32_t k = rail; k < pieces->npieces; k += pieces->nrails)
+		for (uint32_t i = 0; i < pieces->nblocks; i++)
+			nbytes += mmc_pieces_part(pieces, k, i).nbytes;
+	return nbytes;
+}
+
+/* Checks that no rail carries much less, in per cent, than its share. */
+static void check_shares(const struct mmc_pieces *pieces, uint64_t percent)
+{
+	for (uint32_t rail = 0; rail < pieces->nrails; rail++)
+		CHECK(share_of(pieces, rail) * pieces->nrails * 100 >=
+		      pieces->total_bytes * percent);
+}
+
+static void rails_share_equal_blocks(void)
+{
+	struct mmc_prng prng = { check_seed() };
+
+	for (int i = 0; i < NCASES; i++) {
+		uint32_t n = 1 + (uint32_t)mmc_prng_below(&prng, NBLOCKS_MAX);
+		uint32_t nrails = 2 + (uint32_t)mmc_prng_below(&prng, 7);
+		struct mmc_pieces pieces = {
+			.block_bytes = 500000 + mmc_prng_below(&prng, 1 << 20),
+			.nblocks = n,
+			.nrails = nrails,
+		};
+		uint64_t slot_bytes =
+			64 * 1000 * (1 + mmc_prng_below(&prng, 9));
+
+		CHECK(mmc_pieces_cut(&pieces, slot_bytes));
+		CHECK(room_bytes(&pieces, pieces.part_bytes) <= slot_bytes);
+		check_number(&pieces);
+		check_block(&pieces, 0);
+		check_shares(&pieces, 90);
+	}
+}
+
+/* Later pieces lack the short blocks, so each rail has earlier and later ones. */
+static void rails_share_unequal_blocks(void)
+{
+	uint64_t sizes[8];
+	struct mmc_pieces pieces = {
+		.blocks_bytes = sizes,
+		.nblocks = 8,
+		.nrails = 2,
+	};
+
+	for (uint32_t i = 0; i < 8; i++)
+		sizes[i] = i * 100000;
+	CHECK(mmc_pieces_cut(&pieces, 16 << 20));
+	CHECK_EQ(pieces.npieces, 8);
+	for (uint32_t i = 0; i < 8; i++)
+		check_block(&pieces, i);
+	check_shares(&pieces, 85);
+}
+
+/* A short operation has few pieces, if it has several at all. */
+static void rails_share_nothing_short(void)
+{
+	struct mmc_pieces pieces = { .nblocks = 4, .nrails = 4 };
+	const uint64_t least_bytes = MMC_RAIL_PIECE_BYTES_MIN / 4;
+
+	for (uint32_t n = 1; n <= 6; n++) {
+		pieces.block_bytes = n * least_bytes + 1;
+		CHECK(mmc_pieces_cut(&pieces, 16 << 20));
+		CHECK_EQ(pieces.npieces, n < 4 ? n : 4);
+		pieces.block_bytes = n * least_bytes - 1;
+		CHECK(mmc_pieces_cut(&pieces, 16 << 20));
+		CHECK_EQ(pieces.npieces, n < 2 ? 1 : n < 5 ? n - 1 : 4);
+	}
+}
+
 CHECK_MAIN(CHECK_TEST(equal_blocks), CHECK_TEST(unequal_blocks),
 	   CHECK_TEST(each_byte_is_in_one_part), CHECK_TEST(one_huge_block),
 	   CHECK_TEST(an_operation_without_bytes_is_one_piece),
 	   CHECK_TEST(no_operation_has_too_many_pieces),
-	   CHECK_TEST(a_part_takes_whole_lines))
+	   CHECK_TEST(a_part_takes_whole_lines),
+	   CHECK_TEST(rails_share_equal_blocks),
+	   CHECK_TEST(rails_share_unequal_blocks),
+	   CHECK_TEST(rails_share_nothing_short))

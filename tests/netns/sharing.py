@@ -113,6 +113,7 @@ def main() -> None:
         player.play(count)
     stats = comm.stats()
     result = {"wrong": player.wrong, "stats": stats}
+    result["explained"] = str(comm.explain(COUNTS[-1]))
     if spec.get("culprit") is not None:
         result["error"] = player.pass_private_memory(spec["culprit"])
     (folder / f"{comm.rank}.json").write_text(json.dumps(result))

@@ -17,9 +17,9 @@ from mpimcast._session.sharing import Shared
 
 def test_layout() -> None:
     """Nodes are numbered by their first ranks; a lone rank is a node of its own."""
-    assert layout_of("baab", frozenset()) == ((0, 1, 1, 0), (0, 1))
-    assert layout_of("aaab", frozenset({1})) == ((0, 1, 0, 2), (0, 1, 3))
-    assert layout_of("aa", frozenset({0, 1})) == ((0, 1), (0, 1))
+    assert layout_of("baab", frozenset()) == ((0, 1, 1, 0), ((0, 1),))
+    assert layout_of("aaab", frozenset({1})) == ((0, 1, 0, 2), ((0, 1, 3),))
+    assert layout_of("aa", frozenset({0, 1})) == ((0, 1), ((0, 1),))
     layout = layout_of("abcabb", frozenset())
     assert layout.members(1) == (1, 4, 5)
     assert layout.firsts() == [0, 1, 2]
@@ -55,7 +55,7 @@ def test_processors(tmp_path: Path) -> None:
 
 def test_agreed_slots() -> None:
     """All nodes take the least slots that any of them proposes."""
-    layout = Layout((0, 1, 0, 1), (2, 1))
+    layout = Layout((0, 1, 0, 1), ((2, 1),))
     node = cast("Node", None)
     proposals = [[65536, 4, 512], [131072, 2, 1024], None, None]
     for rank, offset_bytes in enumerate([65536, 131072, 65536, 131072]):

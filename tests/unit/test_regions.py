@@ -122,10 +122,12 @@ def test_clearing() -> None:
 # ---- what is proposed for streams ---------------------------------------------
 
 
-def proposals(layout: Layout, nbytes: int = NODE_BYTES) -> list[Proposal]:
+def proposals(
+    layout: Layout, nbytes: int = NODE_BYTES, nrails: int = 1
+) -> list[Proposal]:
     """Return all proposals of rank 0's node until nothing is left."""
     fd = create(nbytes)
-    keeper = Keeper(fd, nbytes)
+    keeper = Keeper(fd, nbytes, nrails)
     found = []
     while (proposal := keeper.propose(layout, 0)) is not None:
         found.append(proposal)
@@ -136,7 +138,7 @@ def proposals(layout: Layout, nbytes: int = NODE_BYTES) -> list[Proposal]:
 
 def test_proposals_of_one_node() -> None:
     """The default has room for 200 streams; the first have large slots."""
-    found = proposals(Layout((0,) * 4, (0,)))
+    found = proposals(Layout((0,) * 4, ((0,),)))
     assert found[0].slots == (4, 512 << 10)
     assert found[0].region.offset_bytes == HEAD_BYTES
     assert found[-1].slots.nbytes == 64 << 10
@@ -147,20 +149,30 @@ def test_proposals_of_one_node() -> None:
 
 def test_proposals_between_nodes() -> None:
     """Between nodes slots are larger."""
-    found = proposals(Layout((0, 0, 1, 1), (0, 2)))
+    found = proposals(Layout((0, 0, 1, 1), ((0, 2),)))
     assert found[0].slots.nbytes == 8 << 20
     assert 2 <= found[0].slots.number <= 4
     assert found[-1].slots.nbytes == 64 << 10
     assert len(found) >= 40
 
 
+@pytest.mark.parametrize(("nrails", "number"), [(2, 4), (3, 8), (8, 8)])
+def test_proposals_over_rails(nrails: int, number: int) -> None:
+    """Rails have slots for their pieces, which take no more memory in all."""
+    layout = Layout((0, 0, 1, 1), ((0, 2),))
+    found = proposals(layout, nrails=nrails)
+    assert found[0].slots == (number, (16 << 20) // number)
+    assert found[-1].slots.nbytes == 64 << 10
+    assert len(found) >= 40
+
+
 def test_proposals_to_many_ranks() -> None:
     """Each rank has at least 64 bytes of a slot."""
-    found = proposals(Layout((0,) * 1000, (0,)))
+    found = proposals(Layout((0,) * 1000, ((0,),)))
     assert found[-1].slots.nbytes >= 64 * 1000
 
 
 def test_no_proposals() -> None:
     """A segment without room for the least slots proposes nothing."""
-    assert proposals(Layout((0, 0), (0,)), 64 << 10) == []
-    assert len(proposals(Layout((0, 0), (0,)), 512 << 10)) >= 1
+    assert proposals(Layout((0, 0), ((0,),)), 64 << 10) == []
+    assert len(proposals(Layout((0, 0), ((0,),)), 512 << 10)) >= 1

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 _SCRIPT = """
 host=$(set -- {places}; shift "$OMPI_COMM_WORLD_RANK"; echo "$1")
-export MPIMCAST_NET_DEVICES="rxe$host"
+export MPIMCAST_NET_DEVICES="{devices}"
 boot=$(mktemp)
 printf "00000000-0000-4000-8000-%012d\\n" "$host" >"$boot"
 exec unshare --mount sh -c \
@@ -21,12 +21,19 @@ exec unshare --mount sh -c \
 """
 
 
-def on_hosts(places: Sequence[int]) -> str:
+# The hosts that may have a second device: host number 0 has rxe0 and rxe4.
+_NHOSTS = 4
+
+
+def on_hosts(places: Sequence[int], ndevices: int = 1) -> str:
     """Return the script for `wrap` of ranks.job that puts each rank on its host.
 
     Parameters
     ----------
     places
-        The number of each rank's host, which is also that of the host's device.
+        The number of each rank's host, which is also that of the host's first device.
+    ndevices
+        The devices of each host.
     """
-    return _SCRIPT.format(places=" ".join(map(str, places)))
+    devices = ",".join(f"rxe$((host + {n * _NHOSTS}))" for n in range(ndevices))
+    return _SCRIPT.format(places=" ".join(map(str, places)), devices=devices)

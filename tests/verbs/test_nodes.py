@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -156,13 +157,17 @@ def test_in_place(guest: Guest) -> None:
     assert placed.total("zero_copy_chunks") > 0, placed
 
 
-def share(guest: Guest, mapping: str, **spec: Any) -> Results:
-    """Run ranks of sharing.py while a device loses chunks; return the results."""
+def share(guest: Guest, mapping: str, *, ndevices: int = 1, **spec: Any) -> Results:
+    """Run ranks of sharing.py while a host's last device loses; return the results."""
     places = MAPPINGS[mapping]
     folder, command = job(
-        guest, len(places), program=SHARING, wrap=on_hosts(places), **spec
+        guest,
+        len(places),
+        program=SHARING,
+        wrap=on_hosts(places, ndevices),
+        **spec,
     )
-    with lossy(guest, 1, "loss 5%"):
+    with lossy(guest, 4 * ndevices - 3, "loss 5%"):
         status, said = guest.run_unchecked(command, limit_s=100, cwd=support.ROOT)
     results = read(folder, range(len(places)), why=f"{status}\n{said}")
     assert status == 0, said
@@ -175,6 +180,20 @@ def test_sharing(guest: Guest, mapping: str) -> None:
     results = share(guest, mapping)
     assert total(results, "node_operations") > 0
     assert total(results, "rx_lost_chunks") > 0
+
+
+@pytest.mark.parametrize("mapping", params("block"))
+def test_rails(guest: Guest, mapping: str) -> None:
+    """Results arrive right over two devices of each host, of which one loses some.
+
+    Hosts that share one network can use both devices, too.
+    """
+    nrails = 2 if min(Counter(MAPPINGS[mapping]).values()) > 1 else 1
+    results = share(guest, mapping, ndevices=2, settings={"rails": 2})
+    assert total(results, "rx_lost_chunks") > 0 or nrails == 1
+    for result in results.values():
+        said = result["explained"]
+        assert ("2 rails: RoCE multicast, rxe" in said) == (nrails == 2), said
 
 
 @pytest.mark.long

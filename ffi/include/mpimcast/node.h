@@ -4,11 +4,12 @@
  * of them has created, and whose descriptor it has passed to the others. Ranks are
  * numbered as members within their node. A node stream is a sequence of operations that
  * all ranks of a communicator start in the same order. Where the communicator has other
- * nodes, each node's leader exchanges the nodes' data by a stream of its team, whose
- * ranks are the nodes.
+ * nodes, each node's leaders exchange the nodes' data: one for each rail, by a stream of
+ * the rail's own team, whose ranks are the nodes.
  *
  * Operations are cut into pieces. A piece's result takes one slot of the segment, which
- * each member fills with its part, and from which each member copies the rest.
+ * each member fills with its part, and from which each member copies the rest. The rails
+ * carry the pieces in turn.
  *
  * Any thread may call, but calls on one request must not overlap. In a child of fork()
  * calls return -MMC_EFORKED and change nothing.
@@ -30,6 +31,9 @@ struct mmc_node_request;
 
 /* The most slots that a stream may have. Their number is a power of two. */
 #define MMC_NODE_SLOTS_MAX 8
+
+/* The most rails that a stream may have. */
+#define MMC_NODE_RAILS_MAX 8
 
 /*
  * Maps the segment behind the descriptor `fd`, `nbytes` long, for this rank, which is
@@ -68,13 +72,21 @@ struct mmc_node_stream_options {
 	uint32_t rank;	 /* this rank; differs */
 	uint32_t nranks; /* of the communicator */
 	uint32_t nnodes;
+	uint32_t nrails; /* 1 if there are no other nodes */
 	/*
 	 * [nranks]: the node of each rank, numbered by their first ranks. The members
 	 * of a node are numbered in rank order. Not read after the call.
 	 */
 	const uint32_t *nodes;
-	const uint32_t *leaders; /* [nnodes]: the rank that leads each node */
-	/* On node leaders, if there are other nodes; NULL on all other ranks. */
+	/*
+	 * [nrails][nnodes]: the rank that leads each node on each rail. No rank leads
+	 * on two rails. Not read after the call.
+	 */
+	const uint32_t *leaders;
+	/*
+	 * On node leaders, if there are other nodes, the stream of their rail; NULL on
+	 * all other ranks.
+	 */
 	struct mmc_stream *between;
 	/* How long a waiting member looks for news before it sleeps. */
 	uint64_t spin_ns;

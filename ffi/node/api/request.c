@@ -194,9 +194,9 @@ static void ask_between(const struct mmc_node_stream *stream,
 	waiting->waited_ns = waited_ns;
 	waiting->epoch = epoch;
 	if (waiting->rank < stream->map.nnodes)
-		waiting->rank = stream->map.leaders[waiting->rank];
+		waiting->rank = mmc_node_peers(stream)[waiting->rank];
 	if (waiting->unentered < stream->map.nnodes)
-		waiting->unentered = stream->map.leaders[waiting->unentered];
+		waiting->unentered = mmc_node_peers(stream)[waiting->unentered];
 }
 
 void mmc_node_request_waiting(struct mmc_node_request *request,

@@ -30,8 +30,7 @@ uint64_t mmc_node_stream_bytes(uint32_t nmembers, uint32_t nslots,
 /* Returns whether the stream has a stream between nodes just where one is needed. */
 static bool has_between(const struct mmc_node_stream *stream)
 {
-	uint32_t own = stream->map.nodes[stream->options.rank];
-	bool leads = stream->map.leaders[own] == stream->options.rank;
+	bool leads = stream->leaders[stream->rail] == stream->member;
 
 	return (stream->options.between != NULL) ==
 	       (leads && stream->map.nnodes > 1);
@@ -45,6 +44,8 @@ static bool is_valid(const struct mmc_node *node,
 
 	if (options->nranks == 0 || options->rank >= options->nranks ||
 	    options->nnodes == 0 || options->nnodes > options->nranks ||
+	    options->nrails == 0 || options->nrails > MMC_NODE_RAILS_MAX ||
+	    (options->nrails > 1 && options->nnodes == 1) ||
 	    options->nslots == 0 || options->nslots > MMC_NODE_SLOTS_MAX ||
 	    /* The numbers of pieces wrap round, and must not leave out a slot. */
 	    (options->nslots & (options->nslots - 1)) != 0 ||
@@ -65,8 +66,9 @@ static bool allocate(struct mmc_node_stream *stream)
 {
 	uint32_t nranks = stream->map.nranks;
 	uint32_t nnodes = stream->map.nnodes;
-	uint64_t *wide = calloc((size_t)nranks + nnodes, sizeof(*wide));
-	uint32_t *narrow = calloc(2 * (size_t)nranks + 2 * (size_t)nnodes + 1,
+	size_t nleaders = (size_t)stream->options.nrails * nnodes;
+	uint64_t *wide = calloc(nranks + 2 * (size_t)nnodes, sizeof(*wide));
+	uint32_t *narrow = calloc(2 * (size_t)nranks + nleaders + nnodes + 1,
 				  sizeof(*narrow));
 
 	stream->places = wide;
@@ -74,9 +76,10 @@ static bool allocate(struct mmc_node_stream *stream)
 	if (wide == NULL || narrow == NULL)
 		return false;
 	stream->nodes_bytes = wide + nranks;
+	stream->nodes_offsets = wide + nranks + nnodes;
 	stream->map.order = narrow + nranks;
 	stream->map.leaders = narrow + 2 * (size_t)nranks;
-	stream->map.firsts = stream->map.leaders + nnodes;
+	stream->map.firsts = stream->map.leaders + nleaders;
 	return true;
 }
 
@@ -87,9 +90,49 @@ static void release(struct mmc_node_stream *stream)
 	free(stream);
 }
 
+/* Returns the number of a rank among the members of this node. */
+static uint32_t member_of(const struct mmc_node_stream *stream, uint32_t rank)
+{
+	uint32_t member = 0;
+
+	while (mmc_node_members(stream)[member] != rank)
+		member++;
+	return member;
+}
+
 /*
- * Fills in which rank is where. Returns false if a node is empty, led from elsewhere,
- * or does not have as many members as the segment.
+ * Fills in who leads which node on which rail. Returns false if a node is led from
+ * elsewhere, or by the same rank on two rails.
+ */
+static bool appoint(struct mmc_node_stream *stream,
+		    const struct mmc_node_stream_options *options)
+{
+	struct mmc_node_map *map = &stream->map;
+	uint32_t nleaders = options->nrails * map->nnodes;
+
+	memcpy(map->leaders, options->leaders,
+	       nleaders * sizeof(*map->leaders));
+	for (uint32_t i = 0; i < nleaders; i++) {
+		uint32_t node = i % map->nnodes;
+		uint32_t rail = i / map->nnodes;
+		uint32_t rank = map->leaders[i];
+
+		if (rank >= map->nranks || map->nodes[rank] != node)
+			return false;
+		for (uint32_t k = node; k < i; k += map->nnodes)
+			if (map->leaders[k] == rank)
+				return false;
+		if (node == map->nodes[options->rank])
+			stream->leaders[rail] = member_of(stream, rank);
+		if (rank == options->rank)
+			stream->rail = rail;
+	}
+	return true;
+}
+
+/*
+ * Fills in which rank is where. Returns false if a node is empty, or does not have as
+ * many members as the segment.
  */
 static bool draw_map(struct mmc_node_stream *stream,
 		     const struct mmc_node_stream_options *options)
@@ -99,8 +142,6 @@ static bool draw_map(struct mmc_node_stream *stream,
 	uint32_t n = 0;
 
 	memcpy(map->nodes, options->nodes, map->nranks * sizeof(*map->nodes));
-	memcpy(map->leaders, options->leaders,
-	       map->nnodes * sizeof(*map->leaders));
 	for (uint32_t node = 0; node < map->nnodes; node++) {
 		map->firsts[node] = n;
 		for (uint32_t rank = 0; rank < map->nranks; rank++) {
@@ -108,13 +149,9 @@ static bool draw_map(struct mmc_node_stream *stream,
 				continue;
 			if (rank == options->rank)
 				stream->member = n - map->firsts[node];
-			if (node == own && rank == map->leaders[node])
-				stream->leader = n - map->firsts[node];
 			map->order[n++] = rank;
 		}
-		if (n == map->firsts[node] ||
-		    map->leaders[node] >= map->nranks ||
-		    map->nodes[map->leaders[node]] != node)
+		if (n == map->firsts[node])
 			return false;
 	}
 	map->firsts[map->nnodes] = n;
@@ -167,7 +204,8 @@ int mmc_node_stream_create(struct mmc_node *node,
 		release(made);
 		return -MMC_ENOMEM;
 	}
-	if (!draw_map(made, options) || !has_between(made)) {
+	if (!draw_map(made, options) || !appoint(made, options) ||
+	    !has_between(made)) {
 		release(made);
 		return -MMC_EINVAL;
 	}
