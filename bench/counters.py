@@ -26,11 +26,12 @@ TOOLS = ("gcc", "valgrind", "callgrind_annotate")
 TOLERANCE = 0.02
 
 # The parts of a chunk's way that tests/c/instructions.c measures one by one, each with
-# a text that marks the lines of callgrind that count. For `receive` and `send` these
-# are the core's functions; for the others, the total, which includes the C library's
-# copies.
+# a text that marks the lines of callgrind that count. For `receive`, `run` and `send`
+# these are the core's functions; for the others, the total, which includes the C
+# library's copies.
 COUNTED = {
     "receive": "ffi/core/",
+    "run": "ffi/core/",
     "send": "ffi/core/",
     "stage": "PROGRAM TOTALS",
     "direct": "PROGRAM TOTALS",

@@ -106,9 +106,10 @@ static inline void mmc_count_sent(struct mmc_counters *counters,
 	mmc_count(counters, datagrams[traffic], ndatagrams);
 }
 
-/* Counts a received datagram of kind `traffic`, `nbytes` long. */
+/* Counts received datagrams of kind `traffic`, `nbytes` long together. */
 static inline void mmc_count_received(struct mmc_counters *counters,
-				      enum mmc_traffic traffic, uint64_t nbytes)
+				      enum mmc_traffic traffic, uint64_t nbytes,
+				      uint32_t ndatagrams)
 {
 	static const enum mmc_counter bytes[MMC_TRAFFIC_COUNT] = {
 		[MMC_TRAFFIC_MULTICAST] = MMC_COUNT_RX_MULTICAST_BYTES,
@@ -122,7 +123,7 @@ static inline void mmc_count_received(struct mmc_counters *counters,
 	};
 
 	mmc_count(counters, bytes[traffic], nbytes);
-	mmc_count(counters, datagrams[traffic], 1);
+	mmc_count(counters, datagrams[traffic], ndatagrams);
 }
 
 #endif

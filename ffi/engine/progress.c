@@ -27,42 +27,48 @@ static void take_answer(struct mmc_team *team, const struct mmc_event *event)
 	}
 }
 
+/* Takes in the first of `nevents` events, or a run of them. Returns how many it took. */
+static unsigned take_event(struct mmc_team *team,
+			   const struct mmc_event *events, unsigned nevents,
+			   uint64_t now_ns)
+{
+	switch (events->kind) {
+	case MMC_EVENT_DATAGRAM:
+		return mmc_team_receive(team, events, nevents, now_ns);
+	case MMC_EVENT_PLACED:
+		mmc_team_on_placed(team, events->cookie);
+		break;
+	case MMC_EVENT_READ:
+		mmc_team_on_fetched(team, events, now_ns);
+		break;
+	case MMC_EVENT_BROKEN:
+		mmc_team_break_down(team, events);
+		break;
+	case MMC_EVENT_ALIVE:
+	case MMC_EVENT_GONE:
+		take_answer(team, events);
+		break;
+	}
+	return 1;
+}
+
 /* Takes in one team's events. Returns their number. */
 static unsigned take_events(struct mmc_engine *engine, struct mmc_team *team,
 			    uint64_t now_ns)
 {
 	struct mmc_endpoint *endpoint = team->endpoint;
-	int nevents = endpoint->driver->poll(endpoint, engine->events,
-					     MMC_EVENTS_MAX);
-
+	int polled = endpoint->driver->poll(endpoint, engine->events,
+					    MMC_EVENTS_MAX);
 	/*
-	 * If poll() fails, `nevents` is negative; the operations' timeouts notice that.
+	 * If poll() fails, `polled` is negative; the operations' timeouts notice that.
 	 */
-	for (int i = 0; i < nevents; i++) {
-		const struct mmc_event *event = &engine->events[i];
+	unsigned nevents = polled > 0 ? (unsigned)polled : 0;
 
-		switch (event->kind) {
-		case MMC_EVENT_DATAGRAM:
-			mmc_team_receive(team, event, now_ns);
-			break;
-		case MMC_EVENT_PLACED:
-			mmc_team_on_placed(team, event->cookie);
-			break;
-		case MMC_EVENT_READ:
-			mmc_team_on_fetched(team, event, now_ns);
-			break;
-		case MMC_EVENT_BROKEN:
-			mmc_team_break_down(team, event);
-			break;
-		case MMC_EVENT_ALIVE:
-		case MMC_EVENT_GONE:
-			take_answer(team, event);
-			break;
-		}
-	}
+	for (unsigned i = 0; i < nevents;)
+		i += take_event(team, &engine->events[i], nevents - i, now_ns);
 	if (team->fetches.nwaiting > 0)
 		mmc_team_fetch_waiting(team);
-	return nevents > 0 ? (unsigned)nevents : 0;
+	return nevents;
 }
 
 /*

@@ -7,6 +7,75 @@
 #include "engine/probe.h"
 #include "engine/survey.h"
 
+/* ---- datagrams ---- */
+
+/* Returns what a datagram carries behind `head_bytes` of header and CRC. */
+static const uint8_t *body_of(const struct mmc_event *event,
+			      uint32_t head_bytes)
+{
+	return event->body != NULL ? event->body : event->bytes + head_bytes;
+}
+
+/* Returns the bytes of a datagram's header and CRC. */
+static uint32_t head_bytes_of(const struct mmc_team *team)
+{
+	return team->options.checksum == MMC_CHECKSUM_FULL
+		       ? MMC_HEADER_BYTES + MMC_CRC_BYTES
+		       : MMC_HEADER_BYTES;
+}
+
+static bool crc_is_right(const struct mmc_event *event)
+{
+	const uint32_t head_bytes = MMC_HEADER_BYTES + MMC_CRC_BYTES;
+	uint32_t crc = mmc_crc32c(0, event->bytes, MMC_HEADER_BYTES);
+
+	crc = mmc_crc32c(crc, body_of(event, head_bytes),
+			 event->nbytes - head_bytes);
+	return crc == mmc_get_u32(event->bytes + MMC_HEADER_BYTES);
+}
+
+/* Reads the header of a datagram. Returns whether that, and its CRC if any, is right. */
+static bool decode(const struct mmc_team *team, const struct mmc_event *event,
+		   struct mmc_header *header)
+{
+	enum mmc_checksum checksum = team->options.checksum;
+
+	return mmc_header_decode(header, event->bytes, event->nbytes,
+				 checksum) == 0 &&
+	       (checksum != MMC_CHECKSUM_FULL || crc_is_right(event));
+}
+
+/*
+ * Returns how many events, from the first on, are datagrams of a run: consecutive chunks
+ * of one operation, sent by one rank for the first time, of which all but the last are
+ * full. `first` is the header of the first. If there are several, writes to `nbytes` how
+ * long their datagrams are together.
+ */
+static unsigned find_run(const struct mmc_team *team,
+			 const struct mmc_event *events, unsigned nevents,
+			 const struct mmc_header *first, uint64_t *nbytes)
+{
+	uint32_t full_bytes = head_bytes_of(team) + team->options.chunk_bytes;
+	unsigned count = 1;
+
+	*nbytes = events[0].nbytes;
+	while (count < nevents && events[count - 1].nbytes == full_bytes &&
+	       events[count].kind == MMC_EVENT_DATAGRAM &&
+	       events[count].source == events[0].source) {
+		struct mmc_header header;
+
+		if (!decode(team, &events[count], &header) ||
+		    header.channel != first->channel ||
+		    header.epoch != first->epoch ||
+		    header.index != first->index + count)
+			break;
+		*nbytes += events[count++].nbytes;
+	}
+	return count;
+}
+
+/* ---- placing ---- */
+
 /*
  * The cookie of a placement that completes later says which chunk it is. From the
  * lowest bit on it holds the chunk (30 bits), the slot of its epoch (3 bits), and the
@@ -76,6 +145,46 @@ void mmc_request_receive_chunk(struct mmc_request *request, uint32_t source,
 	}
 }
 
+/* Copies the payloads of a run to their places, which the operation has claimed. */
+static void place_run(struct mmc_request *request, struct mmc_run run,
+		      const struct mmc_event *events, uint32_t head_bytes)
+{
+	const struct mmc_team *team = request->stream->team;
+	uint8_t *to = mmc_request_address(request, run.first);
+	bool by_driver = team->endpoint->driver->place != NULL;
+
+	for (uint32_t i = 0; i < run.count; i++) {
+		const uint8_t *body = body_of(&events[i], head_bytes);
+		uint32_t nbytes = events[i].nbytes - head_bytes;
+
+		if (by_driver)
+			mmc_request_place(request, run.first + i, body, nbytes);
+		else
+			memcpy(to + (size_t)i * team->options.chunk_bytes, body,
+			       nbytes);
+	}
+	if (!by_driver)
+		mmc_op_on_run_placed(request->op, run);
+}
+
+/* Takes in a run of several chunks. Returns false if they must be taken one by one. */
+static bool receive_run(struct mmc_stream *stream,
+			const struct mmc_header *first,
+			const struct mmc_event *events, uint32_t count,
+			uint64_t now_ns)
+{
+	const struct mmc_run run = { .first = first->index, .count = count };
+	uint32_t head_bytes = head_bytes_of(stream->team);
+	struct mmc_op *op = mmc_epochs_find(&stream->epochs, first->epoch);
+
+	if (op == NULL ||
+	    !mmc_op_on_run(op, events[0].source, run,
+			   events[count - 1].nbytes - head_bytes, now_ns))
+		return false;
+	place_run(mmc_stream_request(stream, op), run, events, head_bytes);
+	return true;
+}
+
 static void receive_chunk(struct mmc_stream *stream, uint32_t source,
 			  const struct mmc_header *header,
 			  const uint8_t *payload, uint32_t nbytes,
@@ -132,23 +241,6 @@ static struct mmc_stream *find_stream(struct mmc_team *team, uint64_t channel)
 	return team->latest_stream = team->by_channel[index];
 }
 
-/* Returns what a datagram carries behind `head_bytes` of header and CRC. */
-static const uint8_t *body_of(const struct mmc_event *event,
-			      uint32_t head_bytes)
-{
-	return event->body != NULL ? event->body : event->bytes + head_bytes;
-}
-
-static bool crc_is_right(const struct mmc_event *event)
-{
-	const uint32_t head_bytes = MMC_HEADER_BYTES + MMC_CRC_BYTES;
-	uint32_t crc = mmc_crc32c(0, event->bytes, MMC_HEADER_BYTES);
-
-	crc = mmc_crc32c(crc, body_of(event, head_bytes),
-			 event->nbytes - head_bytes);
-	return crc == mmc_get_u32(event->bytes + MMC_HEADER_BYTES);
-}
-
 /* Handles a datagram of the team's own channel: a probe, or one of a survey. */
 static void receive_own(struct mmc_team *team, uint32_t source,
 			const struct mmc_header *header, const uint8_t *body,
@@ -160,52 +252,69 @@ static void receive_own(struct mmc_team *team, uint32_t source,
 		mmc_team_on_survey(team, source, header, body, nbytes, now_ns);
 }
 
-void mmc_team_receive(struct mmc_team *team, const struct mmc_event *event,
-		      uint64_t now_ns)
+/* Handles a datagram of a stream that is no part of a run. */
+static void receive_one(struct mmc_stream *stream,
+			const struct mmc_header *header,
+			const struct mmc_event *event, uint64_t now_ns)
 {
-	enum mmc_checksum checksum = team->options.checksum;
-	uint32_t head_bytes = MMC_HEADER_BYTES;
+	uint32_t head_bytes = head_bytes_of(stream->team);
+	const uint8_t *body = body_of(event, head_bytes);
+	uint32_t nbytes = event->nbytes - head_bytes;
+	struct mmc_message message;
+
+	mmc_count_received(&stream->counters, mmc_header_traffic(header->index),
+			   event->nbytes, 1);
+	if (!(header->index & MMC_INDEX_CONTROL))
+		receive_chunk(stream, event->source, header, body, nbytes,
+			      now_ns);
+	else if (mmc_message_decode(&message, header->index & MMC_INDEX_MASK,
+				    body, nbytes) == 0)
+		mmc_epochs_on_message(&stream->epochs, event->source,
+				      header->epoch, &message, now_ns);
+	else
+		mmc_count(&stream->counters, MMC_COUNT_RX_CORRUPT_DATAGRAMS, 1);
+}
+
+unsigned mmc_team_receive(struct mmc_team *team, const struct mmc_event *events,
+			  unsigned nevents, uint64_t now_ns)
+{
+	uint32_t head_bytes = head_bytes_of(team);
 	struct mmc_stream *stream;
 	struct mmc_header header;
-	struct mmc_message message;
-	const uint8_t *body;
-	uint32_t body_bytes;
+	uint64_t nbytes;
+	unsigned count;
 
-	if (event->source >= team->options.nranks) {
+	if (events->source >= team->options.nranks) {
 		mmc_count(&team->counters, MMC_COUNT_RX_FOREIGN_DATAGRAMS, 1);
-		return;
+		return 1;
 	}
-	if (checksum == MMC_CHECKSUM_FULL)
-		head_bytes += MMC_CRC_BYTES;
-	if (mmc_header_decode(&header, event->bytes, event->nbytes, checksum) !=
-		    0 ||
-	    (checksum == MMC_CHECKSUM_FULL && !crc_is_right(event))) {
+	if (!decode(team, events, &header)) {
 		mmc_count(&team->counters, MMC_COUNT_RX_CORRUPT_DATAGRAMS, 1);
-		return;
+		return 1;
 	}
-	body = body_of(event, head_bytes);
-	body_bytes = event->nbytes - head_bytes;
 	if (header.channel != 0 &&
 	    header.channel == (team->options.channel & MMC_CHANNEL_MASK)) {
-		receive_own(team, event->source, &header, body, body_bytes,
-			    now_ns);
-		return;
+		receive_own(team, events->source, &header,
+			    body_of(events, head_bytes),
+			    events->nbytes - head_bytes, now_ns);
+		return 1;
 	}
 	stream = find_stream(team, header.channel);
 	if (stream == NULL) {
 		mmc_count(&team->counters, MMC_COUNT_RX_FOREIGN_DATAGRAMS, 1);
-		return;
+		return 1;
 	}
 	stream->needs_poll = true;
-	mmc_count_received(&stream->counters, mmc_header_traffic(header.index),
-			   event->nbytes);
-	if (!(header.index & MMC_INDEX_CONTROL))
-		receive_chunk(stream, event->source, &header, body, body_bytes,
-			      now_ns);
-	else if (mmc_message_decode(&message, header.index & MMC_INDEX_MASK,
-				    body, body_bytes) == 0)
-		mmc_epochs_on_message(&stream->epochs, event->source,
-				      header.epoch, &message, now_ns);
-	else
-		mmc_count(&stream->counters, MMC_COUNT_RX_CORRUPT_DATAGRAMS, 1);
+	if (mmc_header_traffic(header.index) == MMC_TRAFFIC_MULTICAST) {
+		count = find_run(team, events, nevents, &header, &nbytes);
+		if (count > 1 &&
+		    receive_run(stream, &header, events, count, now_ns)) {
+			mmc_count_received(&stream->counters,
+					   MMC_TRAFFIC_MULTICAST, nbytes,
+					   count);
+			return count;
+		}
+	}
+	receive_one(stream, &header, events, now_ns);
+	return 1;
 }

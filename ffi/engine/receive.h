@@ -6,11 +6,13 @@
 #include "engine/state.h"
 
 /*
- * Handles a datagram that the team's endpoint has received. Counts and drops one that
- * is corrupt or fits no stream. The datagram's memory is not used after the call.
+ * Handles the first of `nevents` events, at least one, a datagram that the team's endpoint
+ * has received, and those behind it that carry the next chunks of the same run. Counts
+ * and drops a datagram that is corrupt or fits no stream. Returns how many it has
+ * handled. Their memory is not used after the call.
  */
-void mmc_team_receive(struct mmc_team *team, const struct mmc_event *event,
-		      uint64_t now_ns);
+unsigned mmc_team_receive(struct mmc_team *team, const struct mmc_event *events,
+			  unsigned nevents, uint64_t now_ns);
 
 /* Handles the event that the driver has put the payload named by `cookie` in place. */
 void mmc_team_on_placed(struct mmc_team *team, uint64_t cookie);

@@ -135,7 +135,9 @@ static void set_runs(void)
 						       .count = to - from };
 
 				model_open(&model, sizes[s]);
-				mmc_bitmap_set_run(&model.map, run);
+				(run.count % 2
+					 ? mmc_bitmap_publish_run
+					 : mmc_bitmap_set_run)(&model.map, run);
 				memset(model.bits + from, 1, run.count);
 				check_bits(&model);
 				model_close(&model);

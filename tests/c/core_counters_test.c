@@ -26,10 +26,10 @@ static void datagrams_by_their_kind(void)
 	mmc_count_sent(&counters, MMC_TRAFFIC_MULTICAST, 3000, 3);
 	mmc_count_sent(&counters, MMC_TRAFFIC_CONTROL, 70, 2);
 	mmc_count_sent(&counters, MMC_TRAFFIC_REPAIR, 11, 1);
-	mmc_count_received(&counters, MMC_TRAFFIC_MULTICAST, 1000);
-	mmc_count_received(&counters, MMC_TRAFFIC_CONTROL, 35);
-	mmc_count_received(&counters, MMC_TRAFFIC_REPAIR, 12);
-	mmc_count_received(&counters, MMC_TRAFFIC_REPAIR, 13);
+	mmc_count_received(&counters, MMC_TRAFFIC_MULTICAST, 1000, 1);
+	mmc_count_received(&counters, MMC_TRAFFIC_CONTROL, 35, 1);
+	mmc_count_received(&counters, MMC_TRAFFIC_REPAIR, 12, 1);
+	mmc_count_received(&counters, MMC_TRAFFIC_REPAIR, 13, 1);
 	CHECK_EQ(counters.value[MMC_COUNT_TX_MULTICAST_BYTES], 3000);
 	CHECK_EQ(counters.value[MMC_COUNT_TX_MULTICAST_DATAGRAMS], 3);
 	CHECK_EQ(counters.value[MMC_COUNT_TX_CONTROL_BYTES], 70);

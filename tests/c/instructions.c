@@ -2,13 +2,13 @@
 /*
  * Measures what the core costs per chunk. This program is run under callgrind (see
  * bench/counters.py), which counts the instructions in measured(). The first argument
- * says what to measure: receive, stage, direct or send.
+ * says what to measure: receive, run, stage, direct or send.
  *
  * A received chunk costs decoding its header, looking up its operation, the verdict,
- * and recording that it is placed. A sent chunk costs the action that names it,
- * encoding its header, and recording that it is sent. Each also costs its share of one
- * poll per batch. `stage` adds the copy to the chunk's place; `direct` adds the work of
- * placing the chunk there directly.
+ * and recording that it is placed; `run` measures chunks that come in runs. A sent chunk
+ * costs the action that names it, encoding its header, and recording that it is sent.
+ * Each also costs its share of one poll per batch. `stage` adds the copy to the chunk's
+ * place; `direct` adds the work of placing the chunk there directly.
  */
 #include "check.h"
 #include "core/operation/epochs.h"
@@ -130,10 +130,41 @@ static uint32_t receive(struct mmc_op *op)
 	return nreceived;
 }
 
-__attribute__((noinline)) static uint32_t measured(struct mmc_op *op,
-						   bool receives)
+/* Receives all chunks in runs of a batch; returns how many. */
+static uint32_t receive_runs(struct mmc_op *op)
 {
-	return receives ? receive(op) : poll(op);
+	uint32_t nreceived = 0;
+
+	while (nreceived < NCHUNKS) {
+		const struct mmc_run run = { .first = NCHUNKS + nreceived,
+					     .count = BATCH_CHUNKS };
+
+		for (uint32_t i = 0; i < run.count; i++) {
+			struct mmc_header header;
+
+			if (mmc_header_decode(&header, headers[nreceived + i],
+					      DATAGRAM_BYTES,
+					      MMC_CHECKSUM_HEADER) != 0 ||
+			    header.index != run.first + i)
+				return 0;
+		}
+		if (mmc_epochs_find(&epochs, 1) != op ||
+		    !mmc_op_on_run(op, 1, run, CHUNK_BYTES, now_ns))
+			return 0;
+		mmc_op_on_run_placed(op, run);
+		nreceived += run.count;
+		now_ns += 20 * MMC_US_NS;
+		poll(op);
+	}
+	return nreceived;
+}
+
+__attribute__((noinline)) static uint32_t measured(struct mmc_op *op,
+						   const char *way)
+{
+	if (strcmp(way, "send") == 0)
+		return poll(op);
+	return strcmp(way, "run") == 0 ? receive_runs(op) : receive(op);
 }
 
 /* Opens receives that bring chunks to staging or, if `direct`, to their places. */
@@ -211,9 +242,9 @@ int main(int argc, char **argv)
 		poll(op);
 	}
 	pass_barrier();
-	if (receives && strcmp(way, "receive") != 0)
+	if (strcmp(way, "stage") == 0 || strcmp(way, "direct") == 0)
 		open_ring(op, strcmp(way, "direct") == 0);
-	nchunks = measured(op, receives);
+	nchunks = measured(op, way);
 	printf("%" PRIu32 " chunks\n", nchunks);
 	mmc_placement_destroy(&ring.placement);
 	free(ring.base);

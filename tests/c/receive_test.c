@@ -162,7 +162,82 @@ static void broken_messages(void)
 	hub_close();
 }
 
-CHECK_MAIN(CHECK_TEST(what_belongs_to_no_stream),
+#define RUN_CHUNKS 6
+#define RUN_BLOCK_BYTES (RUN_CHUNKS * HUB_CHUNK_BYTES - 10)
+
+static uint8_t gathered[2 * RUN_BLOCK_BYTES];
+static uint8_t datagrams[RUN_CHUNKS][HEAD_BYTES + HUB_CHUNK_BYTES + 1];
+
+/* Makes the datagrams of rank 1's block, and the events that bring them. */
+static void make_run(struct mmc_event *events)
+{
+	for (uint32_t i = 0; i < RUN_CHUNKS; i++) {
+		uint32_t short_bytes = i == RUN_CHUNKS - 1 ? 10 : 0;
+		uint32_t nbytes = make(HUB_CHANNEL, 1, RUN_CHUNKS + i,
+				       HUB_CHUNK_BYTES - short_bytes);
+
+		memcpy(datagrams[i], datagram, nbytes);
+		events[i] = (struct mmc_event){
+			.kind = MMC_EVENT_DATAGRAM,
+			.bytes = datagrams[i],
+			.nbytes = nbytes,
+			.source = 1,
+		};
+	}
+}
+
+/* Has rank 0 receive all events; returns in how many runs. */
+static unsigned receive_all(const struct mmc_event *events)
+{
+	unsigned nruns = 0;
+
+	for (unsigned i = 0; i < RUN_CHUNKS; nruns++)
+		i += mmc_team_receive(hub[0].team, &events[i], RUN_CHUNKS - i,
+				      hub_now_ns);
+	return nruns;
+}
+
+/*
+ * Chunks that were received together are taken in together. One that is damaged, of
+ * another rank, cut, or out of order ends the run, and costs no other chunk.
+ */
+static void runs_end_at_what_is_wrong(void)
+{
+	enum { WELL, DAMAGED, STRANGE, CUT, SKIPPED, REPEATED, NKINDS };
+	static const unsigned nruns[NKINDS] = { 1, 3, 3, 3, 2, 3 };
+
+	for (unsigned kind = WELL; kind < NKINDS; kind++) {
+		struct mmc_event events[RUN_CHUNKS];
+		unsigned nplaced = RUN_CHUNKS - (kind != WELL);
+		struct mmc_request *request;
+
+		hub_open(&eager);
+		memset(gathered, 0, sizeof(gathered));
+		request = hub_gather(0, gathered, RUN_BLOCK_BYTES);
+		make_run(events);
+		if (kind == DAMAGED)
+			datagrams[2][HEAD_BYTES + 5] ^= 1;
+		if (kind == STRANGE)
+			events[2].source = 0;
+		if (kind == CUT)
+			events[2].nbytes--;
+		if (kind == SKIPPED)
+			memmove(&events[2], &events[3], 3 * sizeof(*events));
+		if (kind == REPEATED)
+			events[2] = events[1];
+		CHECK_EQ(receive_all(events), nruns[kind] + (kind == SKIPPED));
+		CHECK_EQ(mmc_op_missing_chunks(request->op),
+			 RUN_CHUNKS - nplaced);
+		if (kind == WELL)
+			hub_check(gathered, RUN_BLOCK_BYTES);
+		mmc_request_cancel(request);
+		mmc_request_free(request);
+		hub_close();
+	}
+}
+
+CHECK_MAIN(CHECK_TEST(runs_end_at_what_is_wrong),
+	   CHECK_TEST(what_belongs_to_no_stream),
 	   CHECK_TEST(early_chunks_are_parked), CHECK_TEST(the_pool_is_bounded),
 	   CHECK_TEST(chunks_are_placed_once),
 	   CHECK_TEST(late_chunks_are_duplicates), CHECK_TEST(broken_messages))

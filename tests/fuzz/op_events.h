@@ -43,6 +43,42 @@ static inline void bring_chunk(struct world *world)
 		(struct placing){ .epoch = epoch, .chunk = chunk };
 }
 
+/* Delivers a run of chunks, and checks that all or none are claimed. */
+static inline void bring_run(struct world *world)
+{
+	uint32_t source = take(&world->input, 1) % world->config.nranks;
+	uint32_t epoch = take(&world->input, 1) % EPOCHS_MAX + 1;
+	uint32_t form = take(&world->input, 1);
+	struct mmc_run run = {
+		.first = form & 1 ? take(&world->input, 4)
+				  : take(&world->input, 1),
+		.count = 1 + (form & 2 ? take(&world->input, 4) % UINT32_MAX
+				       : take(&world->input, 1)),
+	};
+	uint32_t last_bytes = form & 4 ? take(&world->input, 1) : CHUNK_BYTES;
+	struct mmc_op *op = world->epoch[epoch].op;
+	struct mmc_run all = { .count = 0 };
+	uint32_t nclaimed;
+
+	if (op == NULL)
+		return;
+	all.count = op->layout.nchunks;
+	nclaimed = mmc_bitmap_count_run(&op->claimed, all);
+	if (!mmc_op_on_run(op, source, run, last_bytes, world->now_ns)) {
+		MMC_ASSERT(mmc_bitmap_count_run(&op->claimed, all) == nclaimed);
+		return;
+	}
+	MMC_ASSERT(mmc_bitmap_count_run(&op->claimed, all) ==
+		   nclaimed + run.count);
+	MMC_ASSERT(mmc_layout_owner(&op->layout, run.first) == source);
+	MMC_ASSERT(mmc_layout_owner(&op->layout, run.first + run.count - 1) ==
+		   source);
+	MMC_ASSERT(last_bytes ==
+		   mmc_layout_payload(&op->layout, run.first + run.count - 1));
+	MMC_ASSERT(!world->epoch[epoch].over);
+	mmc_op_on_run_placed(op, run);
+}
+
 /* Ends any placement that is under way. */
 static inline void finish_placing(struct world *world)
 {

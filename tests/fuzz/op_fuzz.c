@@ -76,8 +76,10 @@ static void step(struct world *world)
 		break;
 	case 1:
 	case 2:
-	case 3:
 		bring_chunk(world);
+		break;
+	case 3:
+		bring_run(world);
 		break;
 	case 4:
 		bring_message(world);

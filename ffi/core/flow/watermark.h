@@ -52,17 +52,35 @@ size_t mmc_watermark_bytes(uint32_t nranks, uint32_t nchains);
 void mmc_watermark_init(struct mmc_watermark *watermark, uint8_t *memory,
 			uint32_t rank, const struct mmc_schedule *schedule);
 
+/* Advances a chain to a position beyond the present one, which counts so many times. */
+static inline void mmc_watermark_advance(struct mmc_watermark *watermark,
+					 uint32_t chain, uint32_t position,
+					 uint32_t ntimes)
+{
+	watermark->own[chain] = position;
+	watermark->nadvances += ntimes;
+	watermark->moved |= position - watermark->told[chain] >=
+				    watermark->step_chunks ||
+			    watermark->nadvances >= watermark->stride_chunks;
+}
+
 /* Records that this rank has drained `position` chunks of `chain`. */
 static inline void mmc_watermark_drain(struct mmc_watermark *watermark,
 				       uint32_t chain, uint32_t position)
 {
-	if (position <= watermark->own[chain])
-		return;
-	watermark->own[chain] = position;
-	watermark->nadvances++;
-	watermark->moved |= position - watermark->told[chain] >=
-				    watermark->step_chunks ||
-			    watermark->nadvances >= watermark->stride_chunks;
+	if (position > watermark->own[chain])
+		mmc_watermark_advance(watermark, chain, position, 1);
+}
+
+/* Likewise, where the chunks since the last position have arrived one by one. */
+static inline void mmc_watermark_drain_run(struct mmc_watermark *watermark,
+					   uint32_t chain, uint32_t position)
+{
+	uint32_t before = watermark->own[chain];
+
+	if (position > before)
+		mmc_watermark_advance(watermark, chain, position,
+				      position - before);
 }
 
 /*

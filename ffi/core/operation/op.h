@@ -220,6 +220,18 @@ enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
 /* Records that the payload of `chunk` is in its place, as a verdict asked for. */
 void mmc_op_on_placed(struct mmc_op *op, uint32_t chunk);
 
+/*
+ * Takes datagrams of `source` that carry the chunks of `run`, at least one, all sent for
+ * the first time. Each is full, except that the last carries `last_bytes`. Returns true
+ * if all are to be placed, and are claimed. Otherwise claims none: each is to be passed
+ * to mmc_op_on_chunk().
+ */
+bool mmc_op_on_run(struct mmc_op *op, uint32_t source, struct mmc_run run,
+		   size_t last_bytes, uint64_t now_ns);
+
+/* Records that the payloads of a run, as mmc_op_on_run() took it, are in their places. */
+void mmc_op_on_run_placed(struct mmc_op *op, struct mmc_run run);
+
 /* Records that `nchunks` chunks of SEND actions are no longer read from memory. */
 void mmc_op_on_sent(struct mmc_op *op, uint32_t nchunks);
 

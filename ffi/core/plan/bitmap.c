@@ -33,6 +33,14 @@ static uint64_t range_mask(uint32_t word, uint64_t from, uint64_t to)
 	return mask;
 }
 
+void mmc_bitmap_publish_run(struct mmc_bitmap *map, struct mmc_run run)
+{
+	uint64_t to = (uint64_t)run.first + run.count;
+
+	for (uint32_t w = run.first / 64; (uint64_t)w * 64 < to; w++)
+		mmc_bitmap_publish_word(map, w, range_mask(w, run.first, to));
+}
+
 void mmc_bitmap_set_run(struct mmc_bitmap *map, struct mmc_run run)
 {
 	uint64_t to = (uint64_t)run.first + run.count;

@@ -49,20 +49,28 @@ static inline bool mmc_bitmap_test_and_set(struct mmc_bitmap *map, uint32_t bit)
 }
 
 /*
- * Sets `bit`, which is below nbits, in such a way that a peer which reads the bit as
- * set also reads all that was written before, above all the chunk's payload.
+ * Sets the bits of `mask` in a word, in such a way that a peer which reads one of them as
+ * set also reads all that was written before, above all the chunks' payloads.
  */
-static inline void mmc_bitmap_publish(struct mmc_bitmap *map, uint32_t bit)
+static inline void mmc_bitmap_publish_word(struct mmc_bitmap *map,
+					   uint32_t word, uint64_t mask)
 {
-	uint64_t *word = &map->words[bit / 64];
-
 #if defined(__aarch64__)
 	/* Devices that read for peers stand outside the inner shareability domain. */
 	__asm__ volatile("dmb oshst" ::: "memory");
 #endif
-	__atomic_store_n(word, *word | (UINT64_C(1) << (bit % 64)),
+	__atomic_store_n(&map->words[word], map->words[word] | mask,
 			 __ATOMIC_RELEASE);
 }
+
+/* Sets `bit`, which is below nbits, as mmc_bitmap_publish_word() does. */
+static inline void mmc_bitmap_publish(struct mmc_bitmap *map, uint32_t bit)
+{
+	mmc_bitmap_publish_word(map, bit / 64, UINT64_C(1) << (bit % 64));
+}
+
+/* Does for the bits of `run` what mmc_bitmap_publish() does for one. */
+void mmc_bitmap_publish_run(struct mmc_bitmap *map, struct mmc_run run);
 
 /* Sets the bits of `run`, which lies within nbits. */
 void mmc_bitmap_set_run(struct mmc_bitmap *map, struct mmc_run run);

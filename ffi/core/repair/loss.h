@@ -193,6 +193,22 @@ static inline void mmc_loss_hear(struct mmc_loss *loss, struct mmc_chain *chain,
 		mmc_loss_gap(loss, now_ns);
 }
 
+/* Does what mmc_loss_hear() does for each of `count` chunks, from `place` on. */
+static inline void mmc_loss_hear_run(struct mmc_loss *loss,
+				     struct mmc_chain *chain,
+				     struct mmc_sequence *sequence,
+				     uint32_t place, uint32_t count,
+				     uint64_t now_ns)
+{
+	uint32_t end = place + count;
+
+	mmc_loss_hear(loss, chain, sequence, place, now_ns);
+	if (sequence == NULL || end <= sequence->end)
+		return;
+	sequence->end = end;
+	chain->seen = mmc_max_u32(chain->seen, sequence->start + end);
+}
+
 /*
  * Stops following the senders of `chain` whose chunks are all here or lost, and follows
  * the next ones.
@@ -219,6 +235,31 @@ static inline void mmc_loss_on_claimed(struct mmc_loss *loss, uint32_t chain,
 		return;
 	loss->chains[chain].ndrained += place >= sequence->late_end;
 	if (--sequence->nleft == 0)
+		mmc_loss_pass(loss, chain, now_ns);
+}
+
+/*
+ * Does what mmc_loss_on_claimed() does for each chunk of `run`, which has number `place`,
+ * and on, of its sender's block.
+ */
+static inline void mmc_loss_on_claimed_run(struct mmc_loss *loss,
+					   uint32_t chain,
+					   struct mmc_sequence *sequence,
+					   uint32_t place, struct mmc_run run,
+					   uint64_t now_ns)
+{
+	uint32_t end = place + run.count;
+	uint32_t
+		undrained; /* the first of its places that does not count yet */
+
+	for (uint32_t i = 0; i < run.count && loss->waited_chunks > 0; i++)
+		mmc_loss_arrived(loss, run.first + i, now_ns);
+	if (sequence == NULL)
+		return;
+	undrained = mmc_max_u32(place, sequence->late_end);
+	loss->chains[chain].ndrained += end - mmc_min_u32(end, undrained);
+	sequence->nleft -= run.count;
+	if (sequence->nleft == 0)
 		mmc_loss_pass(loss, chain, now_ns);
 }
 
