@@ -173,8 +173,7 @@ class Cluster:
         for number, switch in enumerate(self.switches):
             self._make_bridge(switch, number)
         if self._has_trunk:
-            first, second = self.switches
-            self._link(first, "trunk", second, "trunk")
+            self._link(self.switches[0], "trunk", self.switches[1], "trunk")
             for switch in self.switches:
                 _batch(switch, "link set trunk master br0 up")
         for number, host in enumerate(self.hosts):
@@ -186,6 +185,8 @@ class Cluster:
         self.head.write("/run/hosts", f"127.0.0.1 localhost\n{names}")
         for host in everybody:
             host.run("mount", "--bind", "/run/hosts", "/etc/hosts")
+            for link in range(self.nlinks if host is not self.head else 1):
+                host.await_up(f"eth{link}")
         self.shape(rate_mbit=None)
 
     def _make_bridge(self, switch: Host, number: int) -> None:

@@ -10,13 +10,16 @@ them. So even a run that is killed leaves nothing behind.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import time
 from pathlib import Path
 
 _NAMESPACES = ("--uts", "--mount", "--pid", "--ipc")
 _NETWORK = "--net"
 _LIMIT_S = 30
+_UP_PAUSE_S = 0.01  # between two looks at a device
 
 
 class Host:
@@ -110,6 +113,20 @@ class Host:
                 f"{given}{done.stdout}{done.stderr}"
             )
         return done.stdout
+
+    def await_up(self, device: str) -> None:
+        """Wait until the kernel says that a device is up, up to a second after it is.
+
+        Raise RuntimeError if that takes too long.
+        """
+        deadline_s = time.monotonic() + _LIMIT_S
+        while True:
+            (said,) = json.loads(self.run("ip", "-json", "link", "show", device))
+            if said["operstate"] == "UP":
+                return
+            if time.monotonic() > deadline_s:
+                raise RuntimeError(f"{self.name}: {device} does not come up: {said}")
+            time.sleep(_UP_PAUSE_S)
 
     def write(self, path: str, text: str) -> None:
         """Write a text file in this host."""
