@@ -334,8 +334,8 @@ class Cluster:
         """Return the counts of all ports since shape(), by the ports' names.
 
         These are "host0" for a host's own, "to0" for its switch's port to it, and
-        "trunk0" for a switch's end of the trunk. The ports of a link eth1 are
-        "host0.eth1" and "to0.eth1", those of others likewise.
+        "trunk0" for a switch's end of the trunk. The names of a further link's ports
+        end in its device: those of eth1 are "host0.eth1" and "to0.eth1".
         """
         ports = {}
         for host in self.hosts:

@@ -13,9 +13,8 @@
 bool mmc_node_read(struct mmc_node_request *request);
 
 /*
- * Returns the cursor that says whether the stream's next unread piece, which is one of
- * `request`'s and not its entry, has come from other nodes, as far as this member is
- * concerned.
+ * Returns the cursor that passes the stream's next unread piece once this member need
+ * wait for other nodes no longer. The piece belongs to `request`, and is not its entry.
  */
 struct mmc_cursor *mmc_node_source(const struct mmc_node_request *request);
 

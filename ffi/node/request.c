@@ -128,7 +128,7 @@ static bool plan(struct mmc_node_request *request)
 
 	request->delivery = choose_delivery(request);
 	request->pieces = blocks(request);
-	/* What arrives in place takes no room in a slot. */
+	/* A result that arrives in place needs no slots, so any piece fits. */
 	fits = mmc_pieces_cut(&request->pieces,
 			      request->delivery == MMC_NODE_IN_PLACE
 				      ? UINT64_MAX

@@ -17,7 +17,7 @@ class Candidate(NamedTuple):
     device : str
         Its name; empty if the rank cannot use it.
     choice : str
-        What NET_DEVICES has to be for it to be chosen.
+        The value of NET_DEVICES by which a rank chooses this device alone.
     folder : str
         Its folder in /sys.
     direct : bool

@@ -97,11 +97,11 @@ class _EndpointOpening:
     Parameters
     ----------
     introduction
-        What all ranks have told each other.
+        The facts that all ranks exchanged when the opening began.
     transport
-        By which this rank opens its endpoint, if it is one of these ranks.
+        The transport by which this rank opens its endpoint, if it is one of `ranks`.
     ranks
-        The ranks.
+        The ranks that have endpoints.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -170,6 +170,30 @@ class Job:
         return all(
             (self.folder / f"{rank}.end").exists() for rank in range(self.nranks)
         )
+
+
+class Rounds(Job):
+    """Ranks that run rounds of operations; see tests/verbs/rounds_rank.py."""
+
+    program = support.ROOT / "tests/verbs/rounds_rank.py"
+
+
+class Sharing(Job):
+    """Ranks that share arrays; see sharing.py."""
+
+    program = Path(__file__).with_name("sharing.py")
+
+
+def over_mappings(names: Iterable[str]) -> pytest.MarkDecorator:
+    """Run a test on each mapping under Open MPI, and on "mixed" under the others."""
+    return pytest.mark.parametrize(
+        ("launcher", "mapping"),
+        [
+            *((OPENMPI, name) for name in names),
+            *((each.values[0], "mixed") for each in LAUNCHERS[1:]),
+        ],
+        ids=lambda each: each if isinstance(each, str) else each.name,
+    )
 
 
 def summed_stats(results: Mapping[int, Mapping[str, Any]]) -> dict[str, int]:

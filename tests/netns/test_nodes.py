@@ -7,9 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-import support
 from exchange import FORMS, KINDS
-from job import LAUNCHERS, OPENMPI, SETTINGS, Job, summed_stats
+from job import SETTINGS, Job, Rounds, over_mappings, summed_stats
 from results import read
 
 from bench.testbed.cluster import Cluster
@@ -28,20 +27,7 @@ MAPPINGS = {
 pytestmark = pytest.mark.timeout(120)
 
 
-class Rounds(Job):
-    """Ranks that run rounds of operations; see tests/verbs/rounds_rank.py."""
-
-    program = support.ROOT / "tests/verbs/rounds_rank.py"
-
-
-@pytest.mark.parametrize(
-    ("launcher", "mapping"),
-    [
-        *((OPENMPI, mapping) for mapping in MAPPINGS),
-        *((each.values[0], "mixed") for each in LAUNCHERS[1:]),
-    ],
-    ids=lambda each: each if isinstance(each, str) else each.name,
-)
+@over_mappings(MAPPINGS)
 def test_operations(
     cluster: Cluster, tmp_path: Path, launcher: Launcher, mapping: str
 ) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from job import Job, summed_stats
+from job import Sharing, summed_stats
 
 from bench.testbed.cluster import Cluster
 
@@ -17,12 +17,6 @@ MAPPINGS = {
     "uneven": [1, 0, 1, 1, 2],
 }
 pytestmark = pytest.mark.timeout(120)
-
-
-class Sharing(Job):
-    """Ranks that share arrays; see sharing.py."""
-
-    program = Path(__file__).with_name("sharing.py")
 
 
 @pytest.mark.parametrize("mapping", MAPPINGS)

@@ -72,7 +72,10 @@ static inline void mmc_watermark_drain(struct mmc_watermark *watermark,
 		mmc_watermark_advance(watermark, chain, position, 1);
 }
 
-/* Likewise, where the chunks since the last position have arrived one by one. */
+/*
+ * Does what mmc_watermark_drain() would do if it was called for each of the chunks up to
+ * `position`.
+ */
 static inline void mmc_watermark_drain_run(struct mmc_watermark *watermark,
 					   uint32_t chain, uint32_t position)
 {
