@@ -39,23 +39,41 @@ class Outcome:
     dropped, overflowed, arrived : int
         Numbers of copies of chunks, by their fate on the switch; see switch.look. They
         are 0 unless the round makes the switch lose packets.
+    waiting : int
+        How many copies of chunks may have waited in the ranks' queues when the round
+        began.
     ranks : list of dict
         The counters of each rank.
     nhosts : int
         The number of hosts, each of which receives every chunk of the others.
     """
 
-    def __init__(self, ranks: Sequence[dict[str, Any]], nhosts: int) -> None:
+    def __init__(
+        self, ranks: Sequence[dict[str, Any]], nhosts: int, waiting: int
+    ) -> None:
         fate = ranks[0]["fate"]
         self.dropped: int = fate.get("dropped", 0)
         self.overflowed: int = fate.get("overflowed", 0)
         self.arrived: int = fate.get("arrived", 0)
+        self.waiting = waiting
         self.ranks: list[dict[str, int]] = [each["stats"] for each in ranks]
         self.nhosts = nhosts
 
     def total(self, counter: str) -> int:
         """Return the sum of a counter over the ranks."""
         return sum(stats[counter] for stats in self.ranks)
+
+    @property
+    def ncopies(self) -> int:
+        """The number of copies of the chunks sent, one for each receiver."""
+        return self.total("tx_multicast_datagrams") * (self.nhosts - 1)
+
+    @property
+    def unheard(self) -> int:
+        """How many copies may still wait in the ranks' queues after the round."""
+        lost = self.dropped + self.overflowed
+        heard = self.total("rx_multicast_datagrams")
+        return max(0, self.waiting + self.ncopies - lost - heard)
 
     @property
     def fetched(self) -> int:
@@ -67,16 +85,14 @@ class Outcome:
 
         A late rank may fetch more chunks than the switch drops: its device drops chunks
         for which it has no receive, and the rank may read chunks that still wait in a
-        queue. So copies are counted separately at the switch, at the devices and at the
-        ranks, and the check holds even for late ranks.
+        queue until the next round. So copies are counted separately at the switch, at
+        the devices and at the ranks, and the check holds even for late ranks.
         """
-        # One copy for each receiver of a multicast.
-        ncopies = self.total("tx_multicast_datagrams") * (self.nhosts - 1)
-        assert self.dropped + self.overflowed + self.arrived == ncopies, self
+        assert self.dropped + self.overflowed + self.arrived == self.ncopies, self
         heard = self.total("rx_multicast_datagrams")
-        assert heard <= self.arrived, self
+        assert heard <= self.waiting + self.arrived, self
         # A rank lacks the chunks that it did not receive or had no room to keep.
-        lacked = ncopies - heard + self.total("rx_unparked_datagrams")
+        lacked = self.ncopies - heard + self.total("rx_unparked_datagrams")
         assert self.fetched - self.total("rx_duplicate_chunks") == lacked, self
 
     def __repr__(self) -> str:
@@ -84,7 +100,7 @@ class Outcome:
         totals = {name: self.total(name) for name in self.ranks[0]}
         seen = {name: value for name, value in totals.items() if value}
         fate = f"{self.dropped} dropped, {self.overflowed} overflowed"
-        return f"{fate}, {self.arrived} arrived; {seen}"
+        return f"{self.waiting} waited; {fate}, {self.arrived} arrived; {seen}"
 
 
 def game(
@@ -148,8 +164,17 @@ def play(
     for number, each in enumerate(games):
         ranks = [results[rank][number] for rank in range(each["nranks"])]
         _check(each, ranks, device)
-        of_rounds = zip(*ranks, strict=True)
-        outcomes.append([Outcome(each, nhosts or len(ranks)) for each in of_rounds])
+        outcomes.append(_outcomes(ranks, nhosts or len(ranks)))
+    return outcomes
+
+
+def _outcomes(ranks: Sequence[Sequence[Any]], nhosts: int) -> list[Outcome]:
+    """Return the outcomes of a game's rounds, from the results of each rank."""
+    outcomes: list[Outcome] = []
+    waiting = 0
+    for of_round in zip(*ranks, strict=True):
+        outcomes.append(Outcome(of_round, nhosts, waiting))
+        waiting = outcomes[-1].unheard
     return outcomes
 
 
