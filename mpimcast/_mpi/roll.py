@@ -47,6 +47,30 @@ LEFT = "left"
 GAVE_UP = "gave up"
 
 
+class Pace:
+    """The pace of looks for messages, which keeps them to a tenth of the time.
+
+    Parameters
+    ----------
+    pause_s
+        The shortest pause between two looks.
+    """
+
+    def __init__(self, pause_s: float = 0.0) -> None:
+        self._pause_s = pause_s
+        self._next_s = 0.0
+
+    def take(self, look: Callable[[], None]) -> None:
+        """Look, unless the pause after the look before has not ended yet."""
+        begin_s = time.monotonic()
+        if begin_s < self._next_s:
+            return
+        look()
+        now_s = time.monotonic()
+        pause_s = _PAUSE_PER_LOOK * (now_s - begin_s)
+        self._next_s = now_s + max(self._pause_s, pause_s)
+
+
 class Roll:
     """The facts that ranks of a private communicator tell each other, by topic.
 
@@ -83,7 +107,7 @@ class Roll:
         self._nsent: Counter[int] = Counter()
         self._nreceived: Counter[int] = Counter()
         self._closed = False
-        self._next_s = 0.0  # when `attend` looks for messages again
+        self._pace = Pace()
         self._status = MPI.Status()
 
     def tell(self, topic: str, fact: object) -> None:
@@ -109,12 +133,7 @@ class Roll:
 
     def attend(self) -> None:
         """Hear, unless that has just taken so long that the rank must do other work."""
-        begin_s = time.monotonic()
-        if begin_s < self._next_s:
-            return
-        self.hear()
-        now_s = time.monotonic()
-        self._next_s = now_s + _PAUSE_PER_LOOK * (now_s - begin_s)
+        self._pace.take(self.hear)
 
     def facts(self, topic: str) -> dict[int, Any]:
         """Return the facts known by now, by rank."""
@@ -231,7 +250,7 @@ class Roll:
 # ---- all rolls of this process -----------------------------------------------
 
 _rolls: list[Roll] = []
-_next_s = 0.0
+_pace = Pace(_PAUSE_S)
 
 
 def add(roll: Roll) -> None:
@@ -255,11 +274,9 @@ def covering(group: MPI.Group) -> Roll | None:
 
 def hear_all() -> None:
     """Hear all rolls that were added, though not more often than every `_PAUSE_S`."""
-    global _next_s  # noqa: PLW0603 -- there is one in a process
-    begin_s = time.monotonic()
-    if begin_s < _next_s:
-        return
+    _pace.take(_hear_each)
+
+
+def _hear_each() -> None:
     for each in tuple(_rolls):
         each.hear()
-    now_s = time.monotonic()
-    _next_s = now_s + max(_PAUSE_S, _PAUSE_PER_LOOK * (now_s - begin_s))

@@ -3,6 +3,7 @@
 #include "node/forward.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include "node_jobs.h"
 #include "support/prng.h"
@@ -166,7 +167,6 @@ static void a_late_node_learns_of_the_cause(void)
 	mmc_node_request_wait(requests[1], MMC_MS_NS);
 	CHECK(mmc_node_is_forwarding(job.streams[1]));
 	mmc_node_request_cancel(requests[1]);
-	usleep(50000);
 	for (uint32_t r = 2; r < 4; r++)
 		CHECK(start(r, recv[r], &requests[r]) != -MMC_EINVAL);
 	for (uint32_t r = 2; r < 4; r++) {
@@ -218,6 +218,19 @@ static void *wait_until_failed(void *request)
 	return NULL;
 }
 
+/* Waits until a thread waits for a piece of a leader's stream. */
+static void await_waiting(struct mmc_node_stream *stream)
+{
+	bool waits = false;
+
+	while (!waits) {
+		sched_yield();
+		pthread_mutex_lock(&stream->mutex);
+		waits = stream->waits_between;
+		pthread_mutex_unlock(&stream->mutex);
+	}
+}
+
 /* A thread that waits for a piece gives it up itself when another thread cancels. */
 static void a_cancel_while_a_thread_waits(void)
 {
@@ -232,7 +245,7 @@ static void a_cancel_while_a_thread_waits(void)
 			if (job.nodes[r] == 0)
 				start(r, recv[r], &requests[r]);
 		pthread_create(&thread, NULL, wait_until_failed, requests[1]);
-		usleep(2000);
+		await_waiting(job.streams[1]);
 		mmc_node_request_cancel(requests[1]);
 		pthread_join(thread, NULL);
 		for (uint32_t i = 0; i < MMC_NODE_SLOTS_MAX; i++)

@@ -11,6 +11,7 @@ import pytest
 from mpimcast._mpi import roll
 
 HEARING_S = 5e-6  # for one roll
+MIN_PAUSE_S = 0.02  # between two rounds of all rolls
 
 
 class Clock:
@@ -30,7 +31,7 @@ class SlowRoll(roll.Roll):
     def __init__(self, clock: Clock, seconds: float) -> None:
         self.clock, self.seconds = clock, seconds
         self.spent_s = 0.0
-        self._next_s = 0.0
+        self._pace = roll.Pace()
 
     def hear(self) -> None:
         """Advance the clock by the time that hearing takes."""
@@ -48,7 +49,7 @@ def test_share(monkeypatch: pytest.MonkeyPatch, nrolls: int) -> None:
     rolls = [SlowRoll(clock, HEARING_S) for _ in range(nrolls)]
     monkeypatch.setattr(roll, "time", clock)
     monkeypatch.setattr(roll, "_rolls", rolls)
-    monkeypatch.setattr(roll, "_next_s", 0.0)
+    monkeypatch.setattr(roll, "_pace", roll.Pace(MIN_PAUSE_S))
     begin_s = clock.now_s
     while clock.now_s < begin_s + 60:
         roll.hear_all()
