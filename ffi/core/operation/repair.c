@@ -66,10 +66,7 @@ void mmc_op_poll_loss(struct mmc_op *op, uint64_t now_ns,
 		mmc_op_update_drained(op);
 }
 
-/*
-		 * ---- fetching
-		 * ------------------------------------------------------------
-		 */
+/* ---- fetching ----------------------------------------------------------- */
 
 static void read_run(struct mmc_op *op, enum mmc_action_kind kind,
 		     struct mmc_run run, struct mmc_actions *actions)

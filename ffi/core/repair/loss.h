@@ -124,10 +124,10 @@ struct mmc_loss_terms {
 	uint64_t srtt_ns;  /* the longest smoothed round trip of any rank */
 	uint64_t late_ns;  /* the allowance for slow chunks (flow/path.h) */
 	uint64_t batch_ns; /* the time from one batch of a chain to its next */
-			   /*
- * The most chunks that may be asked for and not yet here. While more is to come by
- * multicast, only a quarter of it is used.
- */
+	/*
+	 * The most chunks that may be asked for and not yet here. While more is to come
+	 * by multicast, only a quarter of it is used.
+	 */
 	uint32_t budget_chunks;
 };
 
