@@ -28,6 +28,9 @@ define TESTS
 		--numprocesses=2 --dist=loadscope && exit $$first
 endef
 
+TORCH := torch==2.13.0+cpu
+TORCH_INDEX := https://download.pytorch.org/whl/cpu
+
 # The verbs tests that an emulated machine passes within minutes.
 QEMU_TESTS := $(addprefix tests/verbs/, \
 	$(addprefix test_guest.py::test_, \
@@ -71,14 +74,14 @@ test: packages guest-begin .venv/dev .venv/wheel .venv-mpich/installed ## all te
 	$(TESTS)
 
 test-all: LONG := --long
-test-all: packages guest-begin .venv/dev .venv/wheel .venv-mpich/installed ## the tests in their long versions
+test-all: packages guest-begin .venv/dev .venv/wheel .venv-mpich/installed .venv-gloo/installed ## the tests in their long versions
 	$(TESTS)
 
 test-qemu: TEST_PACKAGES += qemu-system-x86 kmod cpio
 test-qemu: packages .venv/dev ## some verbs tests on Debian's own kernel, emulated; some 10 minutes
 	$(PY) -m pytest -q --qemu --durations=0 --durations-min=1 $(QEMU_TESTS)
 
-bench: packages .venv/dev .venv-mpich/installed ## measure beside other MPIs, then report; as root; CELLS="A D"
+bench: packages .venv/dev .venv-mpich/installed .venv-gloo/installed ## measure beside MPIs and gloo, then report; as root; CELLS="A D"
 	$(PY) -m bench $(CELLS)
 
 baseline: packages .venv/dev ## measure anew the costs of chunks and operations that tests compare with
@@ -100,7 +103,7 @@ format: .venv/dev ## let the formatters change what they would
 	.venv/bin/clang-format -i $$(git ls-files -co --exclude-standard '*.[ch]')
 
 clean: ## remove the environments and build/
-	rm -rf .venv .venv-mpich build
+	rm -rf .venv .venv-mpich .venv-gloo build
 
 # The file that stands for a target is written last, so that a set-up that was interrupted
 # begins again.
@@ -157,6 +160,15 @@ clean: ## remove the environments and build/
 		>"$$(.venv-mpich/bin/python -c 'import site; print(site.getsitepackages()[0])')/venv.pth"
 	@.venv-mpich/bin/python -m pip --disable-pip-version-check --quiet install 'mpimcast[mpich]'
 	@touch $@
+
+# torch, whose gloo `make bench` measures. Only its CPU build will do: the others have
+# several gigabytes for GPUs. Where pip does not find it, what needs it is left out.
+.venv-gloo/installed: .venv/tools
+	@echo 'Adding torch, with gloo, for the benchmark (0.9 GB) ...'
+	@$(PYTHON) -m venv --clear .venv-gloo
+	@.venv-gloo/bin/python -m pip --disable-pip-version-check --quiet install $(TORCH) && \
+		touch $@ || echo "gloo is left out: pip finds no $(TORCH) here." \
+		"With PIP_EXTRA_INDEX_URL=$(TORCH_INDEX) pip asks torch's own index, too."
 
 # Builds the guest's kernel in the background, while other tests run; tests that need the
 # kernel wait for it. The build goes on even if the tests are interrupted.

@@ -39,7 +39,7 @@ def main() -> int:
         options.rounds,
         options.task_s,
         options.iterations,
-        options.contenders or Effort.contenders,
+        options.contenders or contenders.installed(),
         options.only,
     )
     options.out.mkdir(parents=True, exist_ok=True)
@@ -97,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
         help="choose as many operations of one size in one job as would take this time "
         "at the links' rates (default: %(default)s)",
     )
-    contenders.add_option(parser, "default: all")
+    contenders.add_option(parser, "default: all that are installed")
     parser.add_argument(
         "--only",
         default="",

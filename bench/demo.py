@@ -223,7 +223,7 @@ def _plan(options: argparse.Namespace) -> Plan:
     chosen = options.contenders or [
         CONTENDERS[name]
         for name in ("mpimcast", "openmpi", "openmpi-tuned", "mpich")
-        if (CONTENDERS[name].launcher.environment / "python").exists()
+        if CONTENDERS[name].is_installed
     ]
     layer = next(each for each in model.gpt2_small(0) if each.name == _LAYER)
     block_bytes = options.block or -(-layer.nbytes // options.hosts)

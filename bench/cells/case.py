@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from bench.cells.ratio import ratio
+from bench.cells.ratio import find, ratio, share
 from bench.cells.scenario import Scenario
 from bench.cells.summary import Scenarios, Summaries, Summary
-from bench.jobs.contenders import OUR_CONTENDERS, TUNED
+from bench.jobs.contenders import GLOO, OUR_CONTENDERS, PEERS, TUNED
 from bench.page.spread import spread
 
 
@@ -37,7 +37,7 @@ class Case(NamedTuple):
     def _peers(self) -> Iterator[Summary]:
         """Yield the results of all peers for this scenario and size."""
         for contender, summaries in self.contenders.items():
-            if contender not in OUR_CONTENDERS:
+            if contender in PEERS:
                 for theirs in summaries:
                     if theirs.block_bytes == self.ours.block_bytes:
                         yield theirs
@@ -86,8 +86,12 @@ class Case(NamedTuple):
         values = [quantity_of(theirs) for theirs in self._peers()]
         known = [value for value in values if value is not None]
         smallest = min(known, default=None)
-        ours = quantity_of(self.ours)
-        return ours / smallest if ours and smallest else None
+        return share(quantity_of(self.ours), smallest)
+
+    def processor_share_of_gloo(self) -> float | None:
+        """Return mpimcast's processor time as a share of gloo's, or None if unknown."""
+        theirs = find(self.contenders, GLOO, self.ours.block_bytes)
+        return share(self.ours.processor_s, theirs.processor_s if theirs else None)
 
     def time_over_undisturbed(self) -> float | None:
         """Return mpimcast's time as a multiple of its time on an undisturbed network.

@@ -173,13 +173,15 @@ def several_ranks_a_host(effort: Effort) -> Iterator[Measurement]:
 def programs(effort: Effort) -> Iterator[Measurement]:
     """Programs of 50 calls, for which mpimcast finds out by trials what carries them.
 
-    The only peer is the MPI library that mpimcast runs over.
+    The only peer is the MPI library that mpimcast runs over; gloo takes part, too.
     """
     sizes = dict.fromkeys(
         ("Allgather", "Bcast"), (512, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB)
     )
     contenders = tuple(
-        each for each in effort.contenders if each.defaults or each.name == "openmpi"
+        each
+        for each in effort.contenders
+        if each.defaults or each.gloo or each.name == "openmpi"
     )
     effort = replace(effort, contenders=contenders)
     with Cluster(8) as cluster:

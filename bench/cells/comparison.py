@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compare mpimcast with the best peer in every scenario, in numbers and in words."""
+"""Compare mpimcast with the best peer, and with gloo, in numbers and in words."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from bench.cells.cells import CELLS
-from bench.cells.ratio import Ratio, ratio
+from bench.cells.ratio import Ratio, find, ratio, share, speed
 from bench.cells.scenario import Scenario
 from bench.cells.summary import OURS, Scenarios, Summaries, Summary
-from bench.jobs.contenders import OUR_CONTENDERS, TITLES
+from bench.jobs.contenders import GLOO, OUR_CONTENDERS, TITLES
+from bench.page.spread import Spread
 from bench.page.units import percent, size
 
 # mpimcast and a peer count as equally fast if their speeds differ by no more than this
@@ -34,6 +35,8 @@ class Comparison(NamedTuple):
     speed_over_untuned : Ratio or None
         mpimcast's speed as a multiple of the best untuned peer's: hand-tuned peers are
         left out. None if no other peer was measured alongside mpimcast.
+    gloo : Summary or None
+        The results of gloo, or None if it was not measured.
     """
 
     scenario: Scenario
@@ -41,6 +44,7 @@ class Comparison(NamedTuple):
     peer: Summary
     speed_over_best: Ratio
     speed_over_untuned: Ratio | None
+    gloo: Summary | None
 
     @property
     def label(self) -> str:
@@ -58,12 +62,23 @@ class Comparison(NamedTuple):
         """The bytes that mpimcast's busiest host sends, as a share of the peer's."""
         # Each count is in blocks. All blocks of a comparison have the same size, so the
         # ratio of the counts is also the ratio of the bytes.
-        return _share(self.ours.host_blocks, self.peer.host_blocks)
+        return share(self.ours.host_blocks, self.peer.host_blocks)
 
     @property
     def processor_share(self) -> float | None:
         """The processor time of mpimcast, as a share of the peer's."""
-        return _share(self.ours.processor_s, self.peer.processor_s)
+        return share(self.ours.processor_s, self.peer.processor_s)
+
+    @property
+    def speed_over_gloo(self) -> Spread | None:
+        """The speed of mpimcast as a multiple of gloo's; None if unknown."""
+        return speed(self.gloo, self.ours) if self.gloo else None
+
+    @property
+    def processor_share_of_gloo(self) -> float | None:
+        """The processor time of mpimcast, as a share of gloo's."""
+        theirs_s = self.gloo.processor_s if self.gloo else None
+        return share(self.ours.processor_s, theirs_s)
 
 
 def compare(scenarios: Scenarios) -> Iterator[Comparison]:
@@ -76,15 +91,13 @@ def compare(scenarios: Scenarios) -> Iterator[Comparison]:
             over_best = ratio(contenders, ours.block_bytes, ours.contender)
             if over_best is None:
                 continue
-            peer = next(
-                theirs
-                for theirs in contenders[over_best.peer]
-                if theirs.block_bytes == ours.block_bytes
-            )
+            peer = find(contenders, over_best.peer, ours.block_bytes)
+            assert peer is not None  # noqa: S101 -- the ratio is to its time
             over_untuned = ratio(
                 contenders, ours.block_bytes, ours.contender, tuned=False
             )
-            yield Comparison(scenario, ours, peer, over_best, over_untuned)
+            gloo = find(contenders, GLOO, ours.block_bytes)
+            yield Comparison(scenario, ours, peer, over_best, over_untuned, gloo)
 
 
 def _of_variants(contenders: Summaries) -> Iterator[Summary]:
@@ -181,8 +194,3 @@ def _range(values: Sequence[float], write: Callable[[float], str]) -> str:
 def _title(cell: str) -> str:
     """Return the title of the cell with this letter, or "Other" if CELLS has none."""
     return CELLS[cell].title if cell in CELLS else "Other"
-
-
-def _share(ours: float | None, peer: float | None) -> float | None:
-    """Return mpimcast's value as a share of the peer's; None if either is None or 0."""
-    return ours / peer if ours and peer else None

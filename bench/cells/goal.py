@@ -19,12 +19,14 @@ BIG = range(256 * KIB, 1 << 30)
 UP_TO_1_MIB = range(4 * KIB, MIB + 1)
 FROM_4_KIB = range(4 * KIB, 1 << 30)
 FROM_64_KIB = range(64 * KIB, 1 << 30)
+TO_4_MIB = range(512 * KIB, 4 * MIB + 1)
 ABOVE_1_MIB = range(MIB + 1, 16 * MIB + 1)
 _SPANS = {
     ANY: "",
     BIG: "256 KiB and more",
     FROM_4_KIB: "4 KiB and more",
     FROM_64_KIB: "64 KiB and more",
+    TO_4_MIB: "512 KiB to 4 MiB",
     UP_TO_1_MIB: "4 KiB to 1 MiB",
     ABOVE_1_MIB: "above 1 MiB",
 }

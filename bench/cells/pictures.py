@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from bench.cells.scenario import Scenario
 from bench.cells.summary import OURS, Scenarios, Summaries, Summary
-from bench.jobs.contenders import BARE, TITLES, TUNED
+from bench.jobs.contenders import BARE, GLOO, TITLES, TUNED
 from bench.page.plot import (
     STYLE,
     Picture,
@@ -37,9 +37,17 @@ _COLOURS = {
     "openmpi": "#008176",
     "openmpi-han": "#5aa02c",
     "openmpi-tuned": "#008176",
+    GLOO: "#8b5a2b",
     BARE: "#777777",
 }
-_MARKS = {OURS: "o", "mpich": "s", "mpich-tuned": "D", "openmpi": "^", BARE: "x"}
+_MARKS = {
+    OURS: "o",
+    "mpich": "s",
+    "mpich-tuned": "D",
+    "openmpi": "^",
+    GLOO: "P",
+    BARE: "x",
+}
 # Each contender's points lie to the right of the previous contender's by this factor,
 # so that error bars do not hide each other.
 _ASIDE = 1.035
@@ -93,7 +101,7 @@ _TIME = (
 _LOSS = (
     "Each contender's time, divided by its own without loss: the median and the "
     "extremes of the rounds. Every switch port drops single datagrams of mpimcast, "
-    "and single segments of the peers' TCP."
+    "and single segments of the others' TCP."
 )
 
 
@@ -112,7 +120,7 @@ _DURATION = _Cost(
 )
 _PROCESSORS = _Cost(
     "ms of processor time",
-    "the processor time of all ranks together (the MPI libraries poll)",
+    "the processor time of all ranks together (the MPI libraries poll; gloo sleeps)",
     lambda each: 1e3 * (each.processor_s or 0.0),
 )
 _BYTES = _Cost(

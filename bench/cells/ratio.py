@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The ratio of the best peer's time to mpimcast's."""
+"""The ratios of the best peer's time, and of gloo's, to mpimcast's."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from bench.cells.summary import OURS, Summaries
-from bench.jobs.contenders import OUR_CONTENDERS, TUNED
+from bench.cells.summary import OURS, Summaries, Summary
+from bench.jobs.contenders import PEERS, TUNED
 from bench.page.spread import Spread, spread
 
 
@@ -25,23 +25,37 @@ def ratio(
     The best peer is the one with the least median over all rounds. Without `tuned`,
     peers that are tuned by hand do not count.
     """
-    found = {
-        contender: each
-        for contender, sizes in contenders.items()
-        for each in sizes
-        if each.block_bytes == nbytes and (tuned or contender not in TUNED)
-    }
-    ours = found.get(own)
-    found = {
-        contender: each
-        for contender, each in found.items()
-        if contender not in OUR_CONTENDERS
-    }
+    ours = find(contenders, own, nbytes)
+    found = [
+        each
+        for contender in contenders
+        if contender in PEERS and (tuned or contender not in TUNED)
+        if (each := find(contenders, contender, nbytes))
+    ]
     if ours is None or not found:
         return None
-    best = min(found.values(), key=lambda each: each.seconds.median)
-    both = sorted(set(best.rounds) & set(ours.rounds))
+    best = min(found, key=lambda each: each.seconds.median)
+    over_best = speed(best, ours)
+    return Ratio(best.contender, over_best) if over_best else None
+
+
+def find(contenders: Summaries, contender: str, nbytes: int) -> Summary | None:
+    """Return a contender's results for blocks of one size, or None without any."""
+    summaries = contenders.get(contender, ())
+    return next((each for each in summaries if each.block_bytes == nbytes), None)
+
+
+def speed(theirs: Summary, ours: Summary) -> Spread | None:
+    """Return the ratio of their time to ours, over the rounds that both have.
+
+    Return None if there is no such round.
+    """
+    both = sorted(set(theirs.rounds) & set(ours.rounds))
     if not both:
         return None
-    ratios = [best.rounds[number] / ours.rounds[number] for number in both]
-    return Ratio(best.contender, spread(ratios))
+    return spread([theirs.rounds[number] / ours.rounds[number] for number in both])
+
+
+def share(ours: float | None, theirs: float | None) -> float | None:
+    """Return our value as a share of theirs; None if either is None or 0."""
+    return ours / theirs if ours and theirs else None

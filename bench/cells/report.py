@@ -28,10 +28,12 @@ _GOALS = """<h2>Goals</h2>
 <p class="note">Each goal of the project, its bound, the worst figure of all scenarios
 and sizes to which it applies, and where that figure was measured.</p>
 """
-_OVERVIEW = """<h2>mpimcast and the best peer</h2>
+_OVERVIEW = """<h2>mpimcast, the best peer and gloo</h2>
 <p class="note">How many times as fast as the peer mpimcast is, taken round by round:
 the median of the rounds, and in brackets the extremes. The best peer is the one with
 the least median time, first of all peers, then of those that are not tuned by hand.
+Gloo is no peer, and has columns of its own: mpimcast's speed as a multiple of gloo's,
+and its processor time as a share of gloo's.
 Where a row says so, mpimcast left the operation to the MPI library.</p>
 """
 
@@ -67,18 +69,30 @@ def goals_table(scenarios: Scenarios) -> Iterator[str]:
 
 
 def largest_table(scenarios: Scenarios) -> Iterator[str]:
-    """Yield the lines of a Markdown table of each scenario's largest blocks."""
-    yield (
-        "| | block | mpimcast | best peer | times as fast as the peer "
-        "| bytes sent by a host, of the peer's | processor time, of the peer's |"
-    )
-    yield "|---|---|---|---|---|---|---|"
-    for each in comparison.largest(scenarios):
-        words = (
+    """Yield the lines of a Markdown table of each scenario's largest blocks.
+
+    It compares with gloo if gloo was measured anywhere.
+    """
+    compared = comparison.largest(scenarios)
+    heads = [
+        *("", "block", "mpimcast", "best peer", "times as fast as the peer"),
+        *("bytes sent by a host, of the peer's", "processor time, of the peer's"),
+    ]
+    has_gloo = any(each.gloo for each in compared)
+    if has_gloo:
+        heads += ["times as fast as gloo", "processor time, of gloo's"]
+    yield f"|{' | '.join(heads)} |"
+    yield f"|{'---|' * len(heads)}"
+    for each in compared:
+        words = [
             *(each.label, size(each.ours.block_bytes), _ours(each.ours)),
             *(_peer(each.speed_over_best), _times(each.speed_over_best.spread)),
             *(percent(each.bytes_share), percent(each.processor_share)),
-        )
+        ]
+        if has_gloo:
+            over_gloo = each.speed_over_gloo
+            words.append(_times(over_gloo) if over_gloo else "")
+            words.append(percent(each.processor_share_of_gloo))
         yield f"| {' | '.join(words)} |"
 
 
@@ -89,6 +103,8 @@ def _about(measurements: Sequence[Measurement]) -> str:
     """Return a sentence on the time and place of measurement, and on wrong bytes."""
     machines = {str(each.machine) for each in measurements}
     libraries = sorted({each.versions.get("mpi", "") for each in measurements} - {""})
+    torch = {each.versions.get("torch", "") for each in measurements} - {""}
+    libraries += [f"torch {version}" for version in sorted(torch)]
     loads = [load for each in measurements for load in each.load]
     begins = [each.begin for each in measurements]
     wrong = sum(each.wrong_bytes for each in measurements)
@@ -114,26 +130,34 @@ def _conclusion(scenarios: Scenarios) -> str:
     return f"<h2>Conclusion</h2>\n<p>{first}</p>\n<ul>\n{lines}</ul>\n"
 
 
+_TIMES = "times as fast"
+_OVERVIEW_HEADS = (
+    *("", "mpimcast", "best peer", _TIMES, "best untuned peer", _TIMES),
+    *("times as fast as gloo", "processor time, of gloo's"),
+)
+
+
 def _overview(scenarios: Scenarios) -> str:
     """Return the table of the best peers in every scenario and size."""
     rows, cell = [], ""
     for each in comparison.compare(scenarios):
         scenario, ours = each.scenario, each.ours
         best, untuned = each.speed_over_best, each.speed_over_untuned
+        over_gloo = each.speed_over_gloo
         if scenario.cell != cell:
             cell = scenario.cell
             title = CELLS[cell].title if cell in CELLS else ""
-            rows.append(group(f"{cell}. {title}", 6))
+            rows.append(group(f"{cell}. {title}", len(_OVERVIEW_HEADS)))
         words = [
             *(f"{each.label}, {size(ours.block_bytes)}", _ours(ours)),
             *(_peer(best), _coloured(best.spread)),
             _peer(untuned) if untuned else "",
             _coloured(untuned.spread) if untuned else "",
+            _coloured(over_gloo) if over_gloo else "",
+            percent(each.processor_share_of_gloo),
         ]
         rows.append(row(words))
-    times = "times as fast"
-    heads = ["", "mpimcast", "best peer", times, "best untuned peer", times]
-    return table(heads, rows)
+    return table(_OVERVIEW_HEADS, rows)
 
 
 def _goals(scenarios: Scenarios) -> str:

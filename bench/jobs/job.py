@@ -105,6 +105,9 @@ def check_links(measurement: Measurement) -> None:
 def _arguments(setup: Setup, contender: Contender) -> list[str]:
     """Return the arguments that tell the ranks which operations to measure."""
     options = [*["--shared"] * contender.shared, *["--whole"] * setup.whole]
+    if contender.gloo:
+        interface = "lo" if setup.cluster is None else "eth0"
+        return [*options, "--interface", interface, "gloo"]
     if not contender.ours:
         return [*options, "library"]
     if contender.defaults:

@@ -24,6 +24,7 @@ from mpi4py import MPI
 from numpy.typing import NDArray
 
 import mpimcast
+from bench.jobs.gloo import Gloo
 from mpimcast.cli.bench.measure import processor_s
 from mpimcast.cli.bench.workload import Workload, workload
 
@@ -43,15 +44,26 @@ class Pair:
     """An Allgather and a Reduce_scatter at once, as in the backward pass of FSDP.
 
     It has the methods of a Workload. The results of both collectives are checked.
+
+    Parameters
+    ----------
+    world
+        A communicator of the ranks.
+    library
+        What carries out the Reduce_scatter.
+    nbytes
+        Bytes of each rank's block.
     """
 
-    def __init__(self, comm: MPI.Intracomm, nbytes: int) -> None:
-        self._gather = workload("Allgather", comm, nbytes)
-        self._library = MPI.Intracomm(comm.Dup())
+    def __init__(
+        self, world: MPI.Intracomm, library: MPI.Intracomm | Gloo, nbytes: int
+    ) -> None:
+        self._gather = workload("Allgather", world, nbytes)
+        self._world, self._library = world, library
         self._count = nbytes // 4
-        self._send = np.empty((comm.size, self._count), np.float32)
+        self._send = np.empty((world.size, self._count), np.float32)
         self._recv = np.zeros(self._count, np.float32)
-        self.total_bytes = 2 * comm.size * nbytes
+        self.total_bytes = 2 * world.size * nbytes
 
     def turn_to(self, number: int, turn: int) -> None:
         """Choose the data of operation `number`, with `turn` as in a Workload."""
@@ -62,10 +74,10 @@ class Pair:
         """Write this rank's contributions."""
         self._gather.fill()
         # Sums of small whole numbers are exact in floating point.
-        rank = self._library.rank
-        self._send[:] = (np.arange(self._count) + self._number + rank) % 1000
+        own = np.arange(self._count) + self._number + self._world.rank
+        self._send[:] = own % 1000
 
-    def run(self, comm: MPI.Intracomm) -> None:
+    def run(self, comm: MPI.Intracomm | Gloo) -> None:
         """Start both operations, and wait for both."""
         gather = self._gather.start(comm)
         reduce = self._library.Ireduce_scatter_block(self._send, self._recv)
@@ -75,7 +87,7 @@ class Pair:
     def wrong_bytes(self) -> int:
         """Return how many bytes of the results are wrong."""
         first = np.arange(self._count) + self._number
-        sums = sum((first + rank) % 1000 for rank in range(self._library.size))
+        sums = sum((first + rank) % 1000 for rank in range(self._world.size))
         return self._gather.wrong_bytes() + 4 * int(
             np.count_nonzero(self._recv != sums)
         )
@@ -112,7 +124,7 @@ class Reporter:
 
 def measure(
     world: MPI.Intracomm,
-    comm: MPI.Intracomm,
+    comm: MPI.Intracomm | Gloo,
     work: Workload | Pair,
     iterations: int,
     reporter: Reporter,
@@ -175,14 +187,15 @@ def _together(
     }
 
 
-def counters(comm: MPI.Intracomm) -> dict[str, int]:
-    """Return a communicator's counters, or none if it is the MPI library's own."""
+def counters(comm: MPI.Intracomm | Gloo) -> dict[str, int]:
+    """Return a communicator's counters, or none if it is not mpimcast's."""
     return comm.stats() if isinstance(comm, mpimcast.Intracomm) else {}
 
 
-def versions() -> dict[str, str]:
+def versions(comm: MPI.Intracomm | Gloo) -> dict[str, str]:
     """Return the versions of the software that was measured."""
-    return {
+    torch = {"torch": comm.version()} if isinstance(comm, Gloo) else {}
+    return torch | {
         "mpimcast": mpimcast.__version__,
         "mpi": _library(),
         "mpi4py": mpi4py.__version__,
@@ -199,10 +212,17 @@ def _library() -> str:
     return lines[0].partition(",")[0].strip()
 
 
-def _opened(world: MPI.Intracomm, transport: str) -> MPI.Intracomm:
-    """Return the communicator that carries the operations, with its transport open."""
+def _opened(
+    world: MPI.Intracomm, transport: str, interface: str
+) -> MPI.Intracomm | Gloo:
+    """Return the communicator that carries the operations, with its transport open.
+
+    `interface` is the network interface that gloo uses.
+    """
     if transport == "library":
         return world
+    if transport == "gloo":
+        return Gloo(world, interface)
     if transport == "default":
         comm = mpimcast.Intracomm(world.Dup())
         # Opens the transport, but measures no way: a persistent request is no trial.
@@ -226,16 +246,17 @@ def main() -> None:
     )
     parser.add_argument(
         "transport",
-        help="mpimcast's transport; `default` to let mpimcast choose, and `library` "
-        "to use the MPI library alone",
+        help="mpimcast's transport; `default` to let mpimcast choose, `library` to use "
+        "the MPI library alone, and `gloo` to use gloo",
     )
+    parser.add_argument("--interface", default="lo", help="gloo's network interface")
     parser.add_argument("--shared", action="store_true", help="share the results")
     parser.add_argument("--whole", action="store_true", help="measure without warm-up")
     parser.add_argument("tasks", help="JSON: [[collective, bytes, iterations], ...]")
     options = parser.parse_args()
     world = MPI.Intracomm(MPI.COMM_WORLD)
     reporter = Reporter(options.socket, world.rank)
-    comm = _opened(world, options.transport)
+    comm = _opened(world, options.transport, options.interface)
     sharing = None
     if options.shared and isinstance(comm, mpimcast.Intracomm):
         sharing = comm
@@ -243,7 +264,8 @@ def main() -> None:
     for collective, nbytes, iterations in json.loads(options.tasks):
         work: Workload | Pair
         if "+" in collective:
-            work = Pair(world, nbytes)
+            library = comm if isinstance(comm, Gloo) else MPI.Intracomm(world.Dup())
+            work = Pair(world, library, nbytes)
         else:
             work = workload(
                 collective, world, nbytes, in_place=options.shared, sharing=sharing
@@ -251,7 +273,9 @@ def main() -> None:
         found.append(
             measure(world, comm, work, iterations, reporter, whole=options.whole)
         )
-    reporter.send(state="result", found=found, versions=versions())
+    reporter.send(state="result", found=found, versions=versions(comm))
+    if isinstance(comm, Gloo):
+        comm.close()
 
 
 if __name__ == "__main__":

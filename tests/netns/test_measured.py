@@ -24,13 +24,20 @@ TASKS = (
 )
 
 
-@pytest.mark.parametrize("name", ["mpimcast", "mpich", "openmpi-tuned"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("mpimcast", "mpich", "openmpi-tuned"),
+        pytest.param("gloo", marks=pytest.mark.long),  # 0.9 GB to install
+    ],
+)
 def test_a_job_of_each_contender(name: str, cluster: Cluster) -> None:
     """A job's times are no shorter than the links allow, and its bytes are as expected.
 
     In an Allgather a host sends its block once by multicast; with another library it
     sends as many blocks as a ring does.
     """
+    _require(name)
     setup = Setup(Network("cluster", rate_mbit=RATE_MBIT), range(NRANKS), cluster)
     measurements = job.run("A", setup, CONTENDERS[name], TASKS, ROUND)
     assert [each.collective for each in measurements] == [
@@ -47,6 +54,14 @@ def test_a_job_of_each_contender(name: str, cluster: Cluster) -> None:
     assert (gathered.counters.get("epochs", 0) > 0) == CONTENDERS[name].ours
 
 
+def _require(name: str) -> None:
+    """Skip the test of gloo if torch is not installed."""
+    if CONTENDERS[name].gloo and not CONTENDERS[name].is_installed:
+        pytest.skip(
+            "pip has found no CPU build of torch; see `make .venv-gloo/installed`"
+        )
+
+
 def _check(each: Measurement, task: Task, contender: Contender) -> None:
     """Check a measurement of a task."""
     assert (each.contender, each.round, each.nranks) == (contender.name, ROUND, NRANKS)
@@ -57,11 +72,30 @@ def _check(each: Measurement, task: Task, contender: Contender) -> None:
     assert all(" " not in name for name in each.versions)
     library = {"openmpi": "Open MPI", "mpich": "MPICH"}[contender.launcher.name]
     assert each.versions["mpi"].startswith(library)
+    assert ("torch" in each.versions) == contender.gloo
     assert str(job.ROOT) not in each.line()
     nblocks = 1 if task.collective == "Bcast" else NRANKS - 1
     # An idle link has saved up a burst, which it carries without delay.
     limited_bytes = nblocks * task.nbytes - BURST_BYTES
     assert min(each.seconds) >= limited_bytes * 8 / RATE_MBIT / 1e6
+
+
+@pytest.mark.parametrize(
+    "name", ["mpimcast", pytest.param("gloo", marks=pytest.mark.long)]
+)
+def test_a_job_on_one_machine(name: str) -> None:
+    """Without a cluster, too, all data is right, in blocks that are not whole words."""
+    _require(name)
+    tasks = [Task("Allgather", 8, 3), Task("Allgather", 4097, 3), Task("Bcast", 999, 3)]
+    setup = Setup(Network("node"), range(NRANKS), whole=True)
+    for each, task in zip(
+        job.run("E", setup, CONTENDERS[name], tasks), tasks, strict=True
+    ):
+        assert each.block_bytes == task.nbytes
+        assert len(each.seconds) == task.iterations
+        assert each.wrong_bytes == 0
+        assert not each.ports
+        assert ("torch" in each.versions) == CONTENDERS[name].gloo
 
 
 def test_a_job_that_fails(cluster: Cluster) -> None:

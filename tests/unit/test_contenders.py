@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The option that chooses the benchmark's contenders."""
+"""The option that chooses the benchmark's contenders, and those installed."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 import pytest
 
@@ -42,3 +43,31 @@ def test_unknown_contender(capsys: pytest.CaptureFixture[str]) -> None:
         parse("--contenders", "mpich,mpi")
     said = capsys.readouterr().err
     assert "unknown: mpi; there are mpimcast," in said
+
+
+def test_gloo_that_is_not_installed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without torch gloo is left out with a note, and to ask for it is an error.
+
+    An installation that was interrupted does not count: its last file is missing.
+    """
+    monkeypatch.setattr(contenders, "GLOO_ENVIRONMENT", tmp_path)
+    (tmp_path / "lib").mkdir()
+    assert "gloo" not in [each.name for each in contenders.installed()]
+    assert "left out, since not installed:" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        parse("--contenders", "mpimcast,gloo")
+    assert "not installed: gloo;" in capsys.readouterr().err
+    (tmp_path / "installed").touch()
+    assert contenders.installed()[-1] == CONTENDERS["gloo"]
+    assert parse("--contenders", "gloo") == (CONTENDERS["gloo"],)
+
+
+def test_gloo_is_no_peer() -> None:
+    """Every contender is mpimcast, a peer of it, or gloo."""
+    assert {*CONTENDERS, contenders.BARE} == (
+        contenders.OUR_CONTENDERS | contenders.PEERS | {contenders.GLOO}
+    )
+    assert not contenders.OUR_CONTENDERS & contenders.PEERS
+    assert contenders.GLOO not in contenders.PEERS

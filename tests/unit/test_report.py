@@ -108,6 +108,51 @@ def test_ratio() -> None:
     assert ratio({"mpimcast": contenders["mpimcast"]}, BLOCK_BYTES) is None
 
 
+def test_gloo() -> None:
+    """Gloo is compared by itself: it is no peer, even where it is the fastest.
+
+    What needs gloo is left out if it was not measured.
+    """
+    gloo = [
+        measured("gloo", number, [0.5], processor_seconds=[0.4]) for number in range(2)
+    ]
+    found = summary.summarise([*MEASUREMENTS, *gloo])
+    (contenders,) = found.values()
+    assert ratio(contenders, BLOCK_BYTES) == ("openmpi-tuned", Spread(0.75, 0.5, 1))
+    (compared,) = comparison.compare(found)
+    assert compared.peer.contender == "openmpi-tuned"
+    assert compared.speed_over_gloo == Spread(0.1875, 0.125, 0.25)
+    assert compared.processor_share_of_gloo == pytest.approx(1.25)
+    (compared,) = comparison.compare(summary.summarise(MEASUREMENTS))
+    assert compared.speed_over_gloo is compared.processor_share_of_gloo is None
+
+
+def test_goals_beside_gloo() -> None:
+    """Processor time is compared with gloo's, the speed with the best peer's only."""
+    sizes = (goals.MIB, 2 * goals.MIB)
+    measurements = [
+        measured(name, 0, [1], block_bytes=nbytes, processor_seconds=[used_s])
+        for nbytes in sizes
+        for name, used_s in (("mpimcast", 3 * nbytes), ("mpich", 9 * goals.MIB))
+    ]
+    what = "processor time as a share of gloo's"
+    assert what not in {
+        each.goal.what for each in goals.reached(summary.summarise(measurements))
+    }
+    measurements += [
+        measured(
+            "gloo", 0, [0.1], block_bytes=nbytes, processor_seconds=[4 * goals.MIB]
+        )
+        for nbytes in sizes
+    ]
+    found = {
+        each.goal.what: (each.figure, each.holds, each.block_bytes)
+        for each in goals.reached(summary.summarise(measurements))
+    }
+    assert found[what] == (1.5, False, 2 * goals.MIB)
+    assert found["times as fast as the best peer"][0] == 1
+
+
 def test_goals() -> None:
     """A goal's worst figure counts; a goal that was not measured is left out."""
     measurements = [
@@ -323,5 +368,11 @@ def test_page(tmp_path: Path) -> None:
     (*_, row) = report.largest_table(summary.summarise(MEASUREMENTS))
     assert "| 3,000 ms | Open MPI 5, tuned | 0.75 (0.50 to 1.00) | " in row
     assert row.endswith("| 100 % |")
+    gloo = [measured("gloo", number, [1.5]) for number in range(2)]
+    found = summary.summarise([*MEASUREMENTS, *gloo])
+    heads, _, row = report.largest_table(found)
+    assert heads.endswith("| times as fast as gloo | processor time, of gloo's |")
+    assert row.endswith("| 100 % | 0.56 (0.38 to 0.75) | 100 % |")
+    assert heads.count("|") == row.count("|")
     with pytest.raises(ValueError, match="has no measurements"):
         report.write(tmp_path / "empty")
