@@ -43,6 +43,20 @@ static void count(struct mmc_py_express *express, enum mmc_py_carrier carrier,
 
 /* ---- operations ---------------------------------------------------------- */
 
+/* Ends an operation even while there is an exception. */
+static void give_up(const struct mmc_py_express *express, void *request)
+{
+	PyObject *type, *value, *traceback;
+	PyThreadState *state;
+
+	PyErr_Fetch(&type, &value, &traceback);
+	state = PyEval_SaveThread();
+	express->calls.cancel(request);
+	express->calls.free(request);
+	PyEval_RestoreThread(state);
+	PyErr_Restore(type, value, traceback);
+}
+
 /* Lets Python finish an operation; returns 1, or -1 with an exception. */
 static int finish(struct mmc_py_express *express, void **request,
 		  const char *name, PyObject *const *arguments)
@@ -59,10 +73,8 @@ static int finish(struct mmc_py_express *express, void **request,
 	Py_XDECREF(place);
 	Py_XDECREF(result);
 	/* An exception may have come before Python could take care of the request. */
-	if (*request != NULL) {
-		express->calls.cancel(*request);
-		express->calls.free(*request);
-	}
+	if (*request != NULL)
+		give_up(express, *request);
 	return result == NULL ? -1 : 1;
 }
 
