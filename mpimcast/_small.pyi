@@ -31,6 +31,58 @@ class Limits:
     # Sets the limits of a whole result and of a block.
     def set(self, result_bytes: int, block_bytes: int, /) -> None: ...
 
+# ---- express.c ---------------------------------------------------------------
+
+# The express way of one communicator. Each method for a collective takes the
+# communicator and the collective's arguments; it returns True once it has carried the
+# call, and False if the call has to take the ordinary way.
+class Express:
+    # `limits`, below which the MPI library carries a collective, and its functions.
+    def __new__(
+        cls,
+        limits: Limits,
+        allgather: Callable[..., None],
+        bcast: Callable[..., None],
+        /,
+    ) -> Self: ...
+    def allgather(
+        self, comm: MPI.Intracomm, sendbuf: object, recvbuf: object, /
+    ) -> bool: ...
+    def bcast(self, comm: MPI.Intracomm, buf: object, root: object, /) -> bool: ...
+    # Likewise, but mpimcast carries the call whatever its size, and does not count it.
+    def run_allgather(
+        self, comm: MPI.Intracomm, sendbuf: object, recvbuf: object, /
+    ) -> bool: ...
+    def run_bcast(self, comm: MPI.Intracomm, buf: object, root: object, /) -> bool: ...
+    def run_node_barrier(self) -> bool: ...
+    # Sets who carries a class of sizes: 0 not known, 1 mpimcast, 2 the MPI library. The
+    # call of that number takes the ordinary way nevertheless. A collective is 0, an
+    # Allgather, or 1, a Bcast.
+    def take(
+        self, collective: int, nbits: int, carrier: int, next_look: int, /
+    ) -> None: ...
+    # Lets mpimcast carry all sizes.
+    def take_all(self) -> None: ...
+    # Counts a call of a class that did not take this way; returns how many there were.
+    def count_call(self, collective: int, nbits: int, /) -> int: ...
+    # Returns how many calls mpimcast has carried and their nanoseconds, then the same
+    # of the MPI library.
+    def counts(self) -> tuple[int, int, int, int]: ...
+    # Begins the way. The addresses are those of the stream, of the stream between nodes
+    # or 0, and of C's functions to start, cancel and free a request, and for the epoch
+    # of a suspension. The numbers are the nanoseconds of a slice, the rank, and how
+    # many ranks there are. See mpimcast/_native/express.py for all that follows.
+    def begin(
+        self,
+        addresses: tuple[int, ...],
+        numbers: tuple[int, int, int],
+        objects: tuple[type, tuple[object, ...], object, object],
+        functions: tuple[Callable[..., None], Callable[[int], int], Callable[[], bool]],
+        /,
+    ) -> None: ...
+    # Leaves all calls to the ordinary way from now on.
+    def end(self) -> None: ...
+
 # ---- sealing.c ---------------------------------------------------------------
 
 ALLGATHER_HEADER_BYTES: int

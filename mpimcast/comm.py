@@ -111,9 +111,7 @@ class Intracomm(Nonblocking):
         >>> blocks[-1].tolist() == [comm.size - 1] * 3
         True
         """
-        if self._limits.small_blocks(recvbuf):
-            _ALLGATHER(self, sendbuf, recvbuf)
-        else:
+        if not self._express.allgather(self, sendbuf, recvbuf):
             self._carry(Allgather, _ALLGATHER, sendbuf, recvbuf)
 
     def Allgatherv(  # noqa: N802 -- mpi4py's name
@@ -192,9 +190,7 @@ class Intracomm(Nonblocking):
         >>> data.tolist()
         [0, 1, 2]
         """
-        if self._limits.small_block(buf):
-            _BCAST(self, buf, root)
-        else:
+        if not self._express.bcast(self, buf, root):
             self._carry(Bcast, _BCAST, buf, root)
 
     def node_barrier(self) -> None:
@@ -263,11 +259,6 @@ class Intracomm(Nonblocking):
         """
         if state.bypass and not targets.holds(*arguments):
             return False
-        shortest = state.express.get(kind)
-        if shortest is not None:
-            carried = shortest(*arguments)
-            if carried is not None:
-                return carried
         collective = self._make(kind, *arguments)
         carrier = targets.carrier(self, state, collective)
         if carrier is None:

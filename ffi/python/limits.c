@@ -1,15 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Is a message so small that the MPI library carries it? Each call of a collective asks
- * this first, so the answer must cost next to nothing.
- *
- * The ranks must all take the same way. So a message counts as small only if its own
- * counts and types prove that. The size of a buffer proves it only where the message
- * is the whole buffer, since elsewhere ranks may have buffers of different sizes.
- * Whoever is told no parses the message, and comes to the same decision.
- *
- * Messages into memory that ranks share are never the MPI library's. Python knows them.
- */
+#include "python/limits.h"
+
 #include "python/small.h"
 
 #include <limits.h>
@@ -20,12 +11,6 @@
 #define COUNT_MAX (1LL << 48)
 #define ITEM_BYTES_MAX (1LL << 12)
 #define UNKNOWN (-1LL)
-
-enum form {
-	FORM_BLOCK,  /* one block, whose count is a number */
-	FORM_BLOCKS, /* equal blocks, of which each has that count */
-	FORM_VECTOR, /* blocks that may have counts of their own */
-};
 
 /*
  * Called with a message that is small; says whether the MPI library must not carry it
@@ -142,35 +127,36 @@ static bool below(long long count, long long size, long long limit)
 	return count != UNKNOWN && size != UNKNOWN && count * size < limit;
 }
 
-static bool counts_are_below(PyObject *counts, long long size, enum form form,
-			     const struct limits *limits)
+static bool counts_are_below(PyObject *counts, long long size,
+			     enum mmc_py_form form, const struct limits *limits)
 {
-	if (form == FORM_VECTOR && PySequence_Check(counts))
+	if (form == MMC_PY_VECTOR && PySequence_Check(counts))
 		return below(sum(counts), size, limits->result_bytes);
 	Py_INCREF(counts);
 	return below(take_number(counts, COUNT_MAX), size, limits->block_bytes);
 }
 
 /* Replaces a pair of counts and displacements by the counts, or by NULL. */
-static void split_pair(PyObject **counts, enum form form)
+static void split_pair(PyObject **counts, enum mmc_py_form form)
 {
 	PyObject *pair = *counts;
 
 	if (PyTuple_CheckExact(pair) ||
-	    (form != FORM_VECTOR && PyList_CheckExact(pair))) {
+	    (form != MMC_PY_VECTOR && PyList_CheckExact(pair))) {
 		*counts = PySequence_GetItem(pair, 0);
 		Py_DECREF(pair);
 	}
 }
 
-static long long limit_of(enum form form, const struct limits *limits)
+static long long limit_of(enum mmc_py_form form, const struct limits *limits)
 {
-	return form == FORM_BLOCK ? limits->block_bytes : limits->result_bytes;
+	return form == MMC_PY_BLOCK ? limits->block_bytes
+				    : limits->result_bytes;
 }
 
 /* The items are a buffer, counts, displacements and a type; two may be absent. */
-static bool items_are_below(PyObject **items, Py_ssize_t length, enum form form,
-			    const struct limits *limits)
+static bool items_are_below(PyObject **items, Py_ssize_t length,
+			    enum mmc_py_form form, const struct limits *limits)
 {
 	PyObject *last = items[length - 1];
 	bool counts = length == 2 &&
@@ -192,7 +178,7 @@ static bool items_are_below(PyObject **items, Py_ssize_t length, enum form form,
 	return counts_are_below(items[1], size, form, limits);
 }
 
-static bool list_is_below(PyObject *list, enum form form,
+static bool list_is_below(PyObject *list, enum mmc_py_form form,
 			  const struct limits *limits)
 {
 	PyObject *items[4];
@@ -216,14 +202,14 @@ static bool list_is_below(PyObject *list, enum form form,
 	return result;
 }
 
-static PyObject *count_small(struct limits *limits)
+static int count_small(struct limits *limits)
 {
 	atomic_fetch_add_explicit(&limits->nsmall, 1, memory_order_relaxed);
-	Py_RETURN_TRUE;
+	return 1;
 }
 
 /* Returns the answer for a message that is small: whether Python lets it pass. */
-static PyObject *passes(PyObject *message, struct limits *limits)
+static int passes(PyObject *message, struct limits *limits)
 {
 	PyObject *held;
 	int result;
@@ -232,17 +218,13 @@ static PyObject *passes(PyObject *message, struct limits *limits)
 		return count_small(limits);
 	held = PyObject_CallFunctionObjArgs(holds_back, message, NULL);
 	if (held == NULL)
-		return NULL;
+		return -1;
 	result = PyObject_IsTrue(held);
 	Py_DECREF(held);
-	if (result < 0)
-		return NULL;
-	if (result > 0)
-		Py_RETURN_FALSE;
-	return count_small(limits);
+	return result != 0 ? -(result < 0) : count_small(limits);
 }
 
-static PyObject *is_below(PyObject *self, PyObject *message, enum form form)
+int mmc_py_is_below(PyObject *self, PyObject *message, enum mmc_py_form form)
 {
 	struct limits *limits = (struct limits *)self;
 	long long limit = limit_of(form, limits);
@@ -254,26 +236,37 @@ static PyObject *is_below(PyObject *self, PyObject *message, enum form form)
 		else
 			result = below(size_of_buffer(message), 1, limit);
 	}
-	if (result)
-		return passes(message, limits);
-	Py_RETURN_FALSE;
+	return result ? passes(message, limits) : 0;
+}
+
+bool mmc_py_may_share(void)
+{
+	return holds_back != NULL;
+}
+
+static PyObject *is_below(PyObject *limits, PyObject *message,
+			  enum mmc_py_form form)
+{
+	int result = mmc_py_is_below(limits, message, form);
+
+	return result < 0 ? NULL : PyBool_FromLong(result);
 }
 
 /* ---- the class ----------------------------------------------------------- */
 
 static PyObject *limits_block(PyObject *self, PyObject *message)
 {
-	return is_below(self, message, FORM_BLOCK);
+	return is_below(self, message, MMC_PY_BLOCK);
 }
 
 static PyObject *limits_blocks(PyObject *self, PyObject *message)
 {
-	return is_below(self, message, FORM_BLOCKS);
+	return is_below(self, message, MMC_PY_BLOCKS);
 }
 
 static PyObject *limits_vector(PyObject *self, PyObject *message)
 {
-	return is_below(self, message, FORM_VECTOR);
+	return is_below(self, message, MMC_PY_VECTOR);
 }
 
 static PyObject *limits_set(PyObject *self, PyObject *arguments)

@@ -13,7 +13,9 @@ static int execute(PyObject *module)
 {
 	if (mmc_py_add_limits(module) != 0 || mmc_py_add_sealing(module) != 0)
 		return -1;
-	return mmc_py_add_bcast(module);
+	if (mmc_py_add_bcast(module) != 0)
+		return -1;
+	return mmc_py_add_express(module);
 }
 
 static PyModuleDef_Slot slots[] = {

@@ -15,5 +15,6 @@ int mmc_py_add(PyObject *module, const char *name, PyObject *value);
 int mmc_py_add_limits(PyObject *module);
 int mmc_py_add_sealing(PyObject *module);
 int mmc_py_add_bcast(PyObject *module);
+int mmc_py_add_express(PyObject *module);
 
 #endif

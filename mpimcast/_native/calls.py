@@ -26,6 +26,8 @@ class Calls(NamedTuple):
         in the header request.h.
     stream_failure
         C's function for the first failure of a stream.
+    names
+        The names in C of the functions `start`, `cancel` and `free`.
     """
 
     request: str
@@ -36,6 +38,7 @@ class Calls(NamedTuple):
     failure: Callable[[CData, CData], None]
     waiting: Callable[[CData, CData], None]
     stream_failure: Callable[[CData, CData], None]
+    names: tuple[str, str, str]
 
 
 class Notifications(Protocol):
@@ -90,8 +93,6 @@ class AnyStream(Protocol):
         C's stream.
     channel : int
         The stream's name, equal on all ranks.
-    one_node : bool
-        Whether its operations need no network, since all ranks share memory.
     rank, nranks : int
         This rank, and how many there are.
     config : Config
@@ -106,7 +107,6 @@ class AnyStream(Protocol):
     calls: Calls
     c: CData
     channel: int
-    one_node: bool
     rank: int
     nranks: int
     config: Config
@@ -116,6 +116,10 @@ class AnyStream(Protocol):
     @property
     def layout(self) -> Layout | None:
         """Which ranks share memory, by which it carries data; None if none do."""
+
+    @property
+    def between(self) -> AnyStream | None:
+        """The stream that sends this rank's data to other nodes, if one does."""
 
     def failure(self) -> CData:
         """Return C's struct mmc_failure of the first failure; `error` 0 for none."""

@@ -41,6 +41,7 @@ _CALLS = Calls(
     failure=lib.mmc_node_request_failure,
     waiting=lib.mmc_node_request_waiting,
     stream_failure=lib.mmc_node_stream_failure,
+    names=("mmc_node_start", "mmc_node_request_cancel", "mmc_node_request_free"),
 )
 
 
@@ -162,7 +163,6 @@ class NodeStream:
         )
         self.c = made[0]
         self.channel = channel
-        self.one_node = layout.nnodes == 1
         self.rank, self.nranks = place.rank, len(layout.nodes)
         self.config = config
         self.between = between

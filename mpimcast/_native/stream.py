@@ -33,6 +33,7 @@ _CALLS = Calls(
     failure=lib.mmc_request_failure,
     waiting=lib.mmc_request_waiting,
     stream_failure=lib.mmc_stream_failure,
+    names=("mmc_start", "mmc_request_cancel", "mmc_request_free"),
 )
 
 
@@ -52,7 +53,6 @@ class Stream:
     calls = _CALLS
     sources: tuple[Callable[[], AnyNotifications], ...] = (Notifications,)
     layout: Layout | None = None
-    one_node = False
 
     def __init__(self, endpoint: Endpoint, config: Config, channel: int) -> None:
         options = ffi.new(
@@ -79,6 +79,11 @@ class Stream:
         self.config = config
         # The first failure on this rank, if any: the reason, and the ranks at fault.
         self.first_failure: tuple[str, tuple[int, ...]] | None = None
+
+    @property
+    def between(self) -> Stream:
+        """The stream that sends this rank's data to other nodes: this one."""
+        return self
 
     def counters(self) -> Counter[str]:
         """Return all counters by name."""

@@ -5,22 +5,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from mpi4py import MPI
+
 from mpimcast._mpi.agreement import exchange
 from mpimcast._session import learnt
-from mpimcast._session.choice import COUNTERS, Choice, Way
-from mpimcast._session.collectives import Allgather, Bcast
+from mpimcast._session.choice import COUNTERS, Choice, Counted, Way
+from mpimcast._session.collectives import Allgather
 from mpimcast._session.conditions import Conditions
 from mpimcast._support.log import logger
 from mpimcast.explanation import Explanation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Sequence
 
     from mpimcast._mpi.private import Private
     from mpimcast._session.collectives import Collective
     from mpimcast._session.streams import Streams
     from mpimcast._settings.config import Config
+    from mpimcast._small import Express
     from mpimcast.requests import Prequest, Request
+
+# The express way's numbers of collectives, and of what carries them.
+_NUMBERS = {"Allgather": 0, "Bcast": 1}
+_CARRIERS = {None: 0, Way.OURS: 1, Way.LIBRARY: 2}
 
 
 class Carrier:
@@ -34,38 +42,34 @@ class Carrier:
         Its private duplicate.
     config
         The settings.
-
-    Attributes
-    ----------
-    express : mapping
-        Maps a kind of collective to the function that runs it the shortest way, if any;
-        that returns whether mpimcast carried the call, or None to go the ordinary way.
+    express
+        The communicator's express way, which begins here.
     """
 
-    def __init__(self, streams: Streams, private: Private, config: Config) -> None:
+    def __init__(
+        self, streams: Streams, private: Private, config: Config, express: Express
+    ) -> None:
         self.streams = streams
-        self.express: Mapping[object, Callable[..., bool | None]] = {}
-        self._shortest = streams.open_express()
+        streams.begin_express(express)
+        self._express = express
         self._rank = private.Get_rank()
+        self._nranks = private.Get_size()
+        self._others = Counted()  # calls that have no express way
         self._choice: Choice | None = None
         self._file = ""
-        if self._shortest is not None:
-            self.express = {
-                Allgather: self._shortest.allgather,
-                Bcast: self._shortest.bcast,
-            }
         if config.chooses:
             self._choice = Choice(
-                streams.tell_all,
+                self._tell_all,
                 self._decided,
                 conditions=Conditions(streams.counters).number,
-                # The shortest way goes past it, on ranks whose buffers allow that.
-                sees_all_calls=self._shortest is None,
+                # To look would take long in a node, where nothing changes.
+                looks=streams.team.transport != "shm",
+                count_call=self._count_call,
             )
             if config.choice != "measure":
                 self._recall(config.choice, private, config.timeout)
-        elif self._shortest is not None:
-            self._shortest.take_all()
+        else:
+            express.take_all()
 
     def _recall(self, file: str, private: Private, limit_s: float) -> None:
         """Take from a file, which rank 0 reads, what earlier jobs have measured."""
@@ -105,6 +109,7 @@ class Carrier:
         way: Way | None = Way.OURS
         if self._choice is not None and collective.target.memory is None:
             way = self._choice.way(name, nbytes)
+            self._direct(name, nbytes, way)
         if way is Way.OURS:
             self.streams.run(collective)
         elif way is None and self._choice is not None:
@@ -116,11 +121,35 @@ class Carrier:
         return None if way is None else way is Way.OURS
 
     def _run(self, collective: Collective, arguments: tuple[Any, ...]) -> None:
-        """Run a collective as later calls will, on the shortest way if it can."""
-        if self._shortest is None or not self._shortest.run(
-            type(collective).__name__, *arguments
-        ):
+        """Run a collective as later calls will, on the express way if it can."""
+        comm, name = self.streams.comm, type(collective).__name__
+        run = {
+            "Allgather": self._express.run_allgather,
+            "Bcast": self._express.run_bcast,
+        }.get(name)
+        if run is None or not run(comm, *arguments):
             self.streams.run(collective)
+
+    def _count_call(self, name: str, nbits: int) -> int:
+        """Count a call of a class; return how many there have been, on any way."""
+        number = _NUMBERS.get(name)
+        if number is None:
+            return self._others(name, nbits)
+        return self._express.count_call(number, nbits)
+
+    def _direct(self, name: str, nbytes: int, way: Way | None) -> None:
+        """Tell the express way who carries a class of sizes, and until which call."""
+        number = _NUMBERS.get(name)
+        if number is not None and self._choice is not None:
+            next_look = self._choice.next_look(name, nbytes)
+            self._express.take(number, nbytes.bit_length(), _CARRIERS[way], next_look)
+
+    def _tell_all(self, number: int) -> Sequence[int]:
+        """Give each rank's number to all ranks; return them by rank. Collective."""
+        numbers, comm = np.full(self._nranks, number), self.streams.comm
+        if not self._express.run_allgather(comm, None, numbers):
+            self.streams.run(Allgather(comm, MPI.IN_PLACE, numbers))
+        return list(map(int, numbers))
 
     def start(self, collective: Collective) -> Request | None:
         """Start a collective; return None if the MPI library is to carry it."""
@@ -138,9 +167,7 @@ class Carrier:
         return self._choice.expected_way(name, collective.nbytes) is Way.OURS
 
     def _decided(self, name: str, nbits: int, way: Way | None) -> None:
-        """Let the shortest way know who carries a class of sizes, and log it."""
-        if self._shortest is not None:
-            self._shortest.take(name, nbits, None if way is None else way is Way.OURS)
+        """Log who carries a class of sizes."""
         if way is not None and self._rank == 0:
             logger.info(
                 "%s of %d to %d bytes a block is carried by %s",

@@ -12,6 +12,7 @@ clocks say.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -70,6 +71,8 @@ class Trials:
         The way of the latest trial.
     untold_ns : int
         The time of the latest trial on this rank until all ranks know it, otherwise 0.
+    next_look : int
+        The number of the call in which rank 0 tells the conditions next.
     """
 
     times_ns: dict[Way, list[int]] = field(
@@ -79,8 +82,8 @@ class Trials:
     at_call: int = 0
     latest: Way = Way.OURS
     untold_ns: int = 0
+    next_look: int = 0
     _ncalls: int = 0
-    _next_look: int = 0  # the call at which rank 0 tells the conditions next
     _calls_until_look: int = _CALLS_UNTIL_LOOK
     _conditions: int | None = None  # of the network, as rank 0 told them last
 
@@ -89,13 +92,13 @@ class Trials:
         ours, library = (len(self.times_ns[way]) for way in Way)
         return Way.LIBRARY if library < ours else Way.OURS
 
-    def count_call(self) -> None:
-        """Count a call."""
-        self._ncalls += 1
+    def count_call(self, ncalls: int) -> None:
+        """Record how many calls there have been."""
+        self._ncalls = ncalls
 
     def is_to_look(self) -> bool:
         """Return whether this call has to ask for the conditions of the network."""
-        return self.decided is not None and self._ncalls == self._next_look
+        return self.decided is not None and self._ncalls == self.next_look
 
     def begin_anew(self, conditions: int) -> bool:
         """Begin anew if the network has changed, or the choice has stood for long.
@@ -115,7 +118,7 @@ class Trials:
         if changed:
             self._calls_until_look *= 2
         elif self._ncalls - self.at_call < _CALLS_UNTIL_RETRIAL:
-            self._next_look += self._calls_until_look
+            self.next_look += self._calls_until_look
             return False
         self.times_ns = {way: [] for way in Way}
         self.decided = None
@@ -134,7 +137,7 @@ class Trials:
         self.decided = way
         self.at_call = self._ncalls
         self.untold_ns = 0
-        self._next_look = self._ncalls + self._calls_until_look
+        self.next_look = self._ncalls + self._calls_until_look
 
     def best_ns(self, way: Way) -> int:
         """Return the shortest time of a way that was tried."""
@@ -168,6 +171,18 @@ class Trials:
         return f"measured: {', '.join(each)} calls; decided at call {self.at_call}"
 
 
+class Counted:
+    """Counts the calls of each class."""
+
+    def __init__(self) -> None:
+        self._ncalls: Counter[tuple[str, int]] = Counter()
+
+    def __call__(self, name: str, nbits: int) -> int:
+        """Count a call; return how many there have been."""
+        self._ncalls[name, nbits] += 1
+        return self._ncalls[name, nbits]
+
+
 class Choice:
     """The choice of a way for every collective and class of sizes.
 
@@ -184,9 +199,12 @@ class Choice:
     conditions
         Returns a number for the conditions of the network, as far as this rank knows
         them; rank 0's counts. If it changes, classes are measured anew.
-    sees_all_calls
-        Whether `way` is called for every blocking call. Otherwise ranks may count
-        different numbers of calls, and no class is measured anew.
+    looks
+        Whether classes are ever measured anew.
+    count_call
+        Counts a call of a collective's class, given by its number of bits; returns how
+        many there have been. Calls whose way is known may be counted without `way`,
+        but not those in `next_look`. By default `way` counts all of them.
 
     Attributes
     ----------
@@ -201,11 +219,13 @@ class Choice:
         clock_ns: Callable[[], int] = time.monotonic_ns,
         *,
         conditions: Callable[[], int] = lambda: 0,
-        sees_all_calls: bool = True,
+        looks: bool = True,
+        count_call: Callable[[str, int], int] | None = None,
     ) -> None:
         self._tell_all = tell_all
         self._conditions = conditions
-        self._sees_all_calls = sees_all_calls
+        self._looks = looks
+        self._count_call = count_call or Counted()
         self._on_decided = on_decided
         self._clock_ns = clock_ns
         self._classes: dict[tuple[str, int], Trials] = {}
@@ -226,8 +246,8 @@ class Choice:
             Bytes of a block, equal on all ranks.
         """
         trials = self._trials(name, nbytes)
-        trials.count_call()
-        if self._sees_all_calls and trials.is_to_look():
+        trials.count_call(self._count_call(name, nbytes.bit_length()))
+        if self._looks and trials.is_to_look():
             conditions, *_ = self._tell_all(self._conditions())
             if trials.begin_anew(conditions):
                 self._on_decided(name, nbytes.bit_length(), None)
@@ -238,6 +258,13 @@ class Choice:
             if longest_ns > 0 and trials.note(longest_ns):
                 self._on_decided(name, nbytes.bit_length(), trials.decided)
         return trials.decided
+
+    def next_look(self, name: str, nbytes: int) -> int:
+        """Return the next call of a class for which `way` must be called; 0: none is.
+
+        That is if the way of the class is known.
+        """
+        return self._trials(name, nbytes).next_look if self._looks else 0
 
     def run_trial(
         self, name: str, nbytes: int, runs: Mapping[Way, Callable[[], None]]

@@ -13,6 +13,7 @@ from mpimcast._session.attributes import attach, attached
 from mpimcast._session.inherited import InheritedSettings
 from mpimcast._session.state import CommunicatorState
 from mpimcast._session.targets import EVERY_BYTES, holds
+from mpimcast._session.thresholds import express_within
 from mpimcast._settings.config import Config
 from mpimcast._small import Limits
 from mpimcast.errors import ConfigError, Error
@@ -36,6 +37,7 @@ class Handle(MPI.Intracomm):
     # Those of the state, once the handle has found it; before that, no size is small.
     _limits = Limits()
     _request_limits = Limits()
+    _express = express_within(_limits)
     _inherited: InheritedSettings | None = None
 
     def __new__(
@@ -68,6 +70,7 @@ class Handle(MPI.Intracomm):
         self._comm_state = state
         self._limits = state.thresholds.limits
         self._request_limits = state.thresholds.request_limits
+        self._express = state.thresholds.express
         return state
 
     def _hand_on(self, comm: MPI.Intracomm) -> Self:

@@ -33,7 +33,7 @@ from mpimcast.errors import Error, TransportError
 from mpimcast.explanation import Explanation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from mpimcast._mpi.private import Private
     from mpimcast._session.carrier import Carrier
@@ -50,10 +50,6 @@ class CommunicatorState:
         Whether the MPI library carries every operation.
     thresholds : Thresholds
         The sizes below which the MPI library carries operations.
-    express : mapping
-        Maps a kind of collective to a function, its shortest way to C. The function
-        returns True if mpimcast carried the call, False if the MPI library must run it,
-        and None if the call must take the ordinary way.
     threaded : bool
         Whether mpimcast may carry operations that return a request. This requires that
         all ranks have THREAD_MULTIPLE. False until the ranks have agreed on that.
@@ -64,7 +60,6 @@ class CommunicatorState:
         self.bypass = False
         self.threaded = False
         self.thresholds = Thresholds(inherited.config, comm.Get_size())
-        self.express: Mapping[object, Callable[..., bool | None]] = {}
         self._comm = MPI.Intracomm(comm)
         self._rank = comm.Get_rank()
         self._size = comm.Get_size()
@@ -250,8 +245,9 @@ class CommunicatorState:
         from mpimcast._session.streams import Streams
 
         self._streams = Streams(self._comm, private, opened, self.config)
-        self._carrier = Carrier(self._streams, private, self.config)
-        self.express = self._carrier.express
+        self._carrier = Carrier(
+            self._streams, private, self.config, self.thresholds.express
+        )
         self.thresholds.set_sizes(shared=opened.team.transport == "shm")
         if self.threaded:
             self.thresholds.apply_to_requests()
@@ -334,7 +330,7 @@ class CommunicatorState:
     def end(self, request: MPI.Request | None, *, clean: bool = False) -> None:
         """Wait for the request that `leave` returned, then close what is open."""
         self._set_bypass(self._reason)
-        self.express = {}
+        self.thresholds.express.end()
         if self._forked():
             return
         try:

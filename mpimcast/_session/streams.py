@@ -11,12 +11,10 @@ import contextlib
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from mpi4py import MPI
 
 from mpimcast._mpi import agreement, error_codes, roll
-from mpimcast._native import core
-from mpimcast._native.express import Express
+from mpimcast._native import core, express
 from mpimcast._native.failure import poison_error
 from mpimcast._native.operation import Description, NativeOperation
 from mpimcast._session import arrays, bootstrap, completer
@@ -30,12 +28,13 @@ from mpimcast.errors import Error
 from mpimcast.requests import Prequest, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from mpimcast._mpi.private import Private
     from mpimcast._native.calls import AnyStream, Notifications
     from mpimcast._session.collectives import Collective
     from mpimcast._settings.config import Config
+    from mpimcast._small import Express
 
 # How long failed ranks wait to learn which operations the others started.
 _TELLING_S = 5.0
@@ -113,7 +112,7 @@ class Streams:
     def node_barrier(self) -> None:
         """Wait until all ranks of this node have called this, if they share memory."""
         if self._stream.layout is not None and not (
-            self._express is not None and self._express.node_barrier()
+            self._express is not None and self._express.run_node_barrier()
         ):
             self.run(NodeBarrier())
 
@@ -151,33 +150,32 @@ class Streams:
         finally:
             native.free()
 
-    def open_express(self) -> Express | None:
-        """Return the shortest way for plain arrays, where all ranks share memory."""
+    def begin_express(self, way: Express) -> None:
+        """Let the express way go through the stream for ordinary collectives."""
         stream, members = self._stream, self.members
-        if stream.one_node:
-            self._express = Express(stream, self._finish, MPI.IN_PLACE, members)
-        return self._express
+        calls = (self._finish, self._watch)
+        express.begin(way, stream, members, MPI.IN_PLACE, calls)
+        self._express = way
 
-    def tell_all(self, number: int) -> Sequence[int]:
-        """Give each rank's number to all ranks; return them by rank. Collective."""
-        numbers = np.full(self._stream.nranks, number)
-        if not (self._express and self._express.run("Allgather", None, numbers)):
-            self.run(Allgather(self.comm, MPI.IN_PLACE, numbers))
-        return list(map(int, numbers))
-
-    def _finish(self, request: Any, name: str, *arguments: Any) -> None:
+    def _finish(self, address: int, name: str, *arguments: Any) -> None:
         """Wait for an operation that was started on the express way."""
         collective: Collective = NodeBarrier()
-        if name == "allgather":
+        if name == "Allgather":
             collective = Allgather(self.comm, *arguments)
-        elif name == "bcast":
+        elif name == "Bcast":
             collective = Bcast(self.comm, *arguments)
+        request = express.place_of(self._stream, address)
         native = NativeOperation(self._stream, str(collective), request)
         try:
             self._drive(native, collective.describe(), native.wait)
         except Error as error:
             self._end_badly(error)
             raise
+
+    def _watch(self) -> bool:
+        """Log if multicast was suspended or resumed; return whether it is suspended."""
+        self._suspension.watch(self._stream)
+        return self._suspension.reason is not None
 
     def _end_badly(self, error: Error) -> None:
         """Record the failure of a blocking operation, and call the error handler."""
@@ -266,7 +264,7 @@ class Streams:
         if self._poisoned is None and stream.poisoned():
             self._poisoned = stream
             if self._express is not None:
-                self._express.stop()  # the ordinary way says why it is unusable
+                self._express.end()  # the ordinary way says why it is unusable
             self.team.deserted |= stream.deserted()
 
     # ---- services for operations ---------------------------------------------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mpimcast._small import Limits
+    from mpimcast._small import Express, Limits
 
 # The names in stats() of what is counted.
 COUNTERS = ("calls_ours", "calls_ours_ns", "calls_mpi", "calls_mpi_ns", "calls_small")
@@ -25,10 +25,13 @@ class Tally:
     limits
         Count the calls that are the MPI library's by their size alone. To time them
         would cost a good part of what they take.
+    express
+        Counts the calls that take the express way.
     """
 
-    def __init__(self, limits: Sequence[Limits]) -> None:
+    def __init__(self, limits: Sequence[Limits], express: Express) -> None:
         self._limits = limits
+        self._express = express
         self._ncalls = {True: 0, False: 0}
         self._spent_ns = {True: 0, False: 0}
 
@@ -40,8 +43,9 @@ class Tally:
     def counters(self) -> dict[str, int]:
         """Return what was counted, by COUNTERS."""
         small = sum(each.nsmall() for each in self._limits)
-        values = (
+        ordinary = (
             *(self._ncalls[True], self._spent_ns[True]),
-            *(self._ncalls[False], self._spent_ns[False], small),
+            *(self._ncalls[False], self._spent_ns[False]),
         )
-        return dict(zip(COUNTERS, values, strict=True))
+        sums = map(sum, zip(ordinary, self._express.counts(), strict=True))
+        return dict(zip(COUNTERS, (*sums, small), strict=True))

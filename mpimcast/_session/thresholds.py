@@ -6,9 +6,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from mpi4py import MPI
+
 from mpimcast._mpi import sizes
 from mpimcast._session.tally import Tally
-from mpimcast._small import Limits
+from mpimcast._small import Express, Limits
 
 if TYPE_CHECKING:
     from mpimcast._settings.config import Config
@@ -37,6 +39,8 @@ class Thresholds:
         The same sizes in a form that is quick to check: for blocking operations, and
         for operations that return a request. The MPI library carries all of the latter
         until a transport is open.
+    express : Express
+        The express way of blocking operations, which asks `limits` first.
     tally : Tally
         Counts calls by what carried them.
     """
@@ -49,7 +53,8 @@ class Thresholds:
         self.limits = Limits()
         self.request_limits = Limits()
         self.request_limits.set(sys.maxsize, sys.maxsize)
-        self.tally = Tally((self.limits, self.request_limits))
+        self.express = express_within(self.limits)
+        self.tally = Tally((self.limits, self.request_limits), self.express)
         self._nranks = nranks
 
     @property
@@ -78,3 +83,8 @@ class Thresholds:
     def clear_request_limits(self) -> None:
         """Let no operation that returns a request go to the MPI library unchecked."""
         self.request_limits.set(0, 0)
+
+
+def express_within(limits: Limits) -> Express:
+    """Return an express way that leaves what is below `limits` to the MPI library."""
+    return Express(limits, MPI.Intracomm.Allgather, MPI.Intracomm.Bcast)

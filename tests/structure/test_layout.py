@@ -30,7 +30,7 @@ MAY_INCLUDE = {
     ),
     "engine": rf"{SYSTEM}|support/.*|engine/.*|drivers/.*|core/.*|mpimcast/.*",
     "node": rf"{SYSTEM}|support/.*|node/.*|mpimcast/.*",
-    "python": rf"Python\.h|{SYSTEM}|python/.*",
+    "python": rf"Python\.h|{SYSTEM}|python/.*|mpimcast/.*",
     "sim": rf"{SYSTEM}|support/.*|sim/.*|engine/.*|drivers/.*|core/.*|mpimcast/.*",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.MULTILINE)

@@ -41,7 +41,7 @@ ROOMS["__init__"] = {"errors", "explanation", "requests", "memory", "comm"}
 OUTSIDE = {
     "mpi4py": {"requests", "_mpi", "_session", "comm", "cli"},
     "mpimcast._core": {"_native", "_native.core", "cli"},
-    "mpimcast._small": {"_mpi", "_session"},
+    "mpimcast._small": {"_mpi", "_native", "_session"},
     "rich": {"cli"},
 }
 

@@ -46,7 +46,7 @@ class Program:
         tell_all: Callable[[int], Sequence[int]],
         rate: float,
         *,
-        sees_all_calls: bool = True,
+        looks: bool = True,
         conditions: Callable[[], int] = lambda: 0,
     ) -> None:
         self.taken: list[Way] = []
@@ -57,7 +57,7 @@ class Program:
             tell_all,
             self._decided,
             lambda: int(self._now_ns),
-            sees_all_calls=sees_all_calls,
+            looks=looks,
             conditions=conditions,
         )
 
@@ -80,9 +80,9 @@ class Program:
             run(way)
 
 
-def alone(*, sees_all_calls: bool = True) -> Program:
+def alone(*, looks: bool = True) -> Program:
     """Return a program of one rank."""
-    return Program(lambda number: [number], 1, sees_all_calls=sees_all_calls)
+    return Program(lambda number: [number], 1, looks=looks)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -237,7 +237,7 @@ def test_a_choice_is_looked_at_again() -> None:
 
 def test_a_choice_that_sees_not_all_calls_stands() -> None:
     """Ranks that count different numbers of calls must not try anew."""
-    program = alone(sees_all_calls=False)
+    program = alone(looks=False)
     for _ in range(5000):
         program.call("Bcast", 4096, 2000, 1000)
     assert len(program.decisions) == 1
