@@ -26,6 +26,8 @@ class Calls(NamedTuple):
         in the header request.h.
     stream_failure
         C's function for the first failure of a stream.
+    set_trace
+        C's function that has a stream traced.
     """
 
     request: str
@@ -36,6 +38,7 @@ class Calls(NamedTuple):
     failure: Callable[[CData, CData], None]
     waiting: Callable[[CData, CData], None]
     stream_failure: Callable[[CData, CData], None]
+    set_trace: Callable[[CData, CData, int], int]
 
 
 class Notifications(Protocol):
@@ -112,6 +115,10 @@ class AnyStream(Protocol):
     config: Config
     sources: tuple[Callable[[], Notifications], ...]
     first_failure: tuple[str, tuple[int, ...]] | None
+
+    @property
+    def between(self) -> AnyStream | None:
+        """The stream between nodes that it uses on node leaders, if there is one."""
 
     @property
     def layout(self) -> Layout | None:

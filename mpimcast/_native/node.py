@@ -41,6 +41,7 @@ _CALLS = Calls(
     failure=lib.mmc_node_request_failure,
     waiting=lib.mmc_node_request_waiting,
     stream_failure=lib.mmc_node_stream_failure,
+    set_trace=lib.mmc_node_stream_set_trace,
 )
 
 

@@ -33,6 +33,7 @@ _CALLS = Calls(
     failure=lib.mmc_request_failure,
     waiting=lib.mmc_request_waiting,
     stream_failure=lib.mmc_stream_failure,
+    set_trace=lib.mmc_stream_set_trace,
 )
 
 
@@ -52,6 +53,7 @@ class Stream:
     calls = _CALLS
     sources: tuple[Callable[[], AnyNotifications], ...] = (Notifications,)
     layout: Layout | None = None
+    between: Stream | None = None
     one_node = False
 
     def __init__(self, endpoint: Endpoint, config: Config, channel: int) -> None:

@@ -108,6 +108,7 @@ class Carrier:
         if way is Way.OURS:
             self.streams.run(collective)
         elif way is None and self._choice is not None:
+            library = self.streams.tracer.traced(name, nbytes, library)
             runs = {
                 Way.OURS: lambda: self._run(collective, arguments),
                 Way.LIBRARY: library,
