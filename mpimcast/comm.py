@@ -244,7 +244,7 @@ class Intracomm(Nonblocking):
         if ours is False:
             library(self, *arguments)
         if ours is not None:
-            state.thresholds.tally.count(ours=ours, begin_ns=begin_ns)
+            state.thresholds.tally.count(kind, arguments, ours=ours, begin_ns=begin_ns)
 
     def _carry_ours(
         self,

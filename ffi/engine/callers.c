@@ -8,6 +8,7 @@
 #include "engine/notify.h"
 #include "engine/progress.h"
 #include "engine/responder.h"
+#include "engine/tracing.h"
 #include "support/clock.h"
 #include "support/descriptor.h"
 
@@ -108,6 +109,30 @@ static uint64_t time_left_ns(uint64_t until_ns)
 	return until_ns > now_ns ? until_ns - now_ns : 0;
 }
 
+/* Spends time in which there is nothing to do, up to `until_ns`. */
+static void idle(struct mmc_engine *engine, uint64_t until_ns)
+{
+	if (spins(engine))
+		sched_yield();
+	else if (!mmc_engine_rearm(engine, true))
+		sleep_for(engine, mmc_min_u64(mmc_engine_idle_ns(engine),
+					      time_left_ns(until_ns)));
+}
+
+/* As idle(), and has the trace, if there is one, say whom the caller awaits. */
+static void await(struct mmc_engine *engine, const struct mmc_request *request,
+		  uint64_t until_ns)
+{
+	bool traced = request->stream != NULL &&
+		      request->stream->tracing != NULL;
+
+	if (traced)
+		mmc_tracing_await(request);
+	idle(engine, until_ns);
+	if (traced)
+		mmc_tracing_resume(request);
+}
+
 /* Says whether a caller leads, and has the followers look at their requests. */
 static void announce(struct mmc_engine *engine, bool led)
 {
@@ -139,12 +164,8 @@ static void lead(struct mmc_engine *engine, const struct mmc_request *request,
 			if (engine->nfinished != nfinished)
 				announce(engine, true);
 			nfinished = engine->nfinished;
-		} else if (spins(engine)) {
-			sched_yield();
-		} else if (!mmc_engine_rearm(engine, true)) {
-			sleep_for(engine,
-				  mmc_min_u64(mmc_engine_idle_ns(engine),
-					      time_left_ns(until_ns)));
+		} else {
+			await(engine, request, until_ns);
 		}
 	}
 	announce(engine, false);

@@ -9,10 +9,13 @@
 #include "engine/operation.h"
 #include "engine/placement.h"
 #include "engine/spares.h"
+#include "engine/tracing.h"
 
 /* Gives the buffers back to the user, and tells those who wait for the request. */
 static void finish(struct mmc_request *request)
 {
+	if (request->stream->tracing != NULL)
+		mmc_tracing_finish(request);
 	__atomic_store_n(&request->complete, true, __ATOMIC_RELEASE);
 	request->base = NULL;
 	request->stream->team->engine->nfinished++;

@@ -15,6 +15,7 @@
 
 #include "engine/lock.h"
 #include "engine/progress.h"
+#include "engine/tracing.h"
 #include "support/clock.h"
 #include "support/descriptor.h"
 #include "support/error.h"
@@ -169,6 +170,8 @@ static void respond(struct mmc_engine *engine)
 		mmc_engine_rearm(engine, false)) &&
 	       !mmc_lock_is_contended(engine))
 		;
+	if (engine->ntraced > 0)
+		mmc_tracing_note_repairs(engine);
 	pending = mmc_engine_has_pending(engine);
 	set_alarm(engine, 0);
 	arm(engine, pending ? MMC_ARMED_ALL : MMC_ARMED_CONTROL);

@@ -29,6 +29,7 @@
 #define MMC_HEARD_SUBGROUPS_MAX 64
 
 struct mmc_survey;
+struct mmc_tracing;
 
 /* One operation, from its start until neither the user nor another rank needs it. */
 struct mmc_request {
@@ -66,6 +67,7 @@ struct mmc_stream {
 	struct mmc_request *queue_last; /* valid while the queue is not empty */
 	struct mmc_request *spares;	/* requests to use again */
 	struct mmc_copies copies;	/* of this rank's blocks, for repairs */
+	struct mmc_tracing *tracing;	/* NULL: the stream is not traced */
 	uint32_t index;			/* in the team's `streams` */
 	bool needs_poll;      /* something has happened since the last poll */
 	uint64_t deadline_ns; /* when to poll even if nothing happens */
@@ -107,6 +109,7 @@ struct mmc_engine {
 	struct mmc_memory *memories;
 	struct mmc_event events[MMC_EVENTS_MAX];
 	struct mmc_actions actions;
+	uint32_t ntraced;	 /* streams that are traced */
 	pthread_mutex_t mutex;	 /* guards the fields below, up to `ended` */
 	pthread_cond_t handover; /* `serving` has changed */
 	uint64_t next_ticket; /* for the next thread that asks for the lock */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "node/places.h"
+#include "node/tracing.h"
 #include "support/error.h"
 
 /* Mixes `value` into a digest (FNV-1a, by words). */
@@ -193,6 +194,8 @@ int mmc_node_request_put(struct mmc_node_stream *stream,
 			      MMC_NODE_PIECES_MAX);
 		return -MMC_EINVAL;
 	}
+	if (stream->tracing != NULL)
+		mmc_node_tracing_put(made);
 	stream->epoch = made->epoch;
 	stream->next_piece += made->npieces;
 	/* Entries do not count here: other nodes may have others. */
@@ -226,6 +229,8 @@ void mmc_node_request_take_first(struct mmc_node_stream *stream)
 	if (stream->failure.error != 0 &&
 	    stream->failure.epoch != request->epoch)
 		request->failure.error = -MMC_EPOISONED;
+	if (stream->tracing != NULL)
+		mmc_node_tracing_finish(request);
 	if (request->operation.notifies) {
 		atomic_fetch_sub(&stream->head->nattended, 1);
 		/* While it is still watched, the sleeper looks up by itself. */

@@ -70,6 +70,8 @@ struct mmc_node_map {
 	uint32_t *leaders; /* [nrails][nnodes]: ranks */
 };
 
+struct mmc_node_tracing;
+
 struct mmc_node_stream {
 	struct mmc_node *node;
 	pthread_mutex_t mutex;
@@ -103,6 +105,7 @@ struct mmc_node_stream {
 	struct mmc_node_request *spares;
 	struct mmc_failure failure; /* adopted from the head; 0: none */
 	struct mmc_node_counts counts;
+	struct mmc_node_tracing *tracing; /* NULL: the stream is not traced */
 };
 
 /* Returns the slot of a piece. */

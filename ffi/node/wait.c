@@ -7,6 +7,7 @@
 #include "node/fill.h"
 #include "node/forward.h"
 #include "node/read.h"
+#include "node/tracing.h"
 #include "support/clock.h"
 #include "support/timer.h"
 
@@ -143,10 +144,31 @@ static uint64_t longest_sleep_ns(const struct mmc_node_stream *stream,
 	return whom->between && may_forward ? LEADER_NS : LOOK_NS;
 }
 
+/*
+ * Sleeps until the awaited member moves, at most `limit_ns`. Returns when the caller
+ * began to wait, before it looked for news without sleeping, if the stream is traced.
+ */
+static uint64_t sleep_on(const struct mmc_node_stream *stream,
+			 const struct mmc_node_awaited *whom, uint64_t limit_ns)
+{
+	uint64_t begin_ns = 0;
+
+	if (stream->tracing != NULL)
+		begin_ns = mmc_clock_now_ns() - stream->options.spin_ns;
+	mmc_cursor_sleep(whom->cursor, whom->npieces, limit_ns);
+	return begin_ns;
+}
+
 void mmc_node_sleep(struct mmc_node_stream *stream, uint64_t limit_ns)
 {
 	struct mmc_node_awaited whom = mmc_node_find_awaited(stream);
 	uint64_t longest_ns = longest_sleep_ns(stream, &whom);
+	struct mmc_node_sleep slumber = {
+		.first = stream->first,
+		.epoch = stream->first->epoch,
+		.rank = whom.rank,
+		.entered = whom.entered,
+	};
 	bool sleeps;
 
 	if (mmc_node_leads(stream) && mmc_node_is_forwarding(stream)) {
@@ -159,10 +181,12 @@ void mmc_node_sleep(struct mmc_node_stream *stream, uint64_t limit_ns)
 	pthread_mutex_unlock(&stream->mutex);
 	sleeps = !spin(&whom, stream->options.spin_ns);
 	if (sleeps)
-		mmc_cursor_sleep(whom.cursor, whom.npieces,
-				 mmc_min_u64(limit_ns, longest_ns));
+		slumber.begin_ns = sleep_on(stream, &whom,
+					    mmc_min_u64(limit_ns, longest_ns));
 	pthread_mutex_lock(&stream->mutex);
 	stream->counts.sleeps += sleeps;
+	if (sleeps && stream->tracing != NULL)
+		mmc_node_tracing_slept(stream, &slumber);
 }
 
 /* Fails the stream because of the rank that it waits for. */

@@ -28,6 +28,8 @@ class Calls(NamedTuple):
         C's function for the first failure of a stream.
     names
         The names in C of the functions `start`, `cancel` and `free`.
+    set_trace
+        C's function that has a stream traced.
     """
 
     request: str
@@ -39,6 +41,7 @@ class Calls(NamedTuple):
     waiting: Callable[[CData, CData], None]
     stream_failure: Callable[[CData, CData], None]
     names: tuple[str, str, str]
+    set_trace: Callable[[CData, CData, int], int]
 
 
 class Notifications(Protocol):

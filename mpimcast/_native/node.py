@@ -42,6 +42,7 @@ _CALLS = Calls(
     waiting=lib.mmc_node_request_waiting,
     stream_failure=lib.mmc_node_stream_failure,
     names=("mmc_node_start", "mmc_node_request_cancel", "mmc_node_request_free"),
+    set_trace=lib.mmc_node_stream_set_trace,
 )
 
 

@@ -34,6 +34,7 @@ _CALLS = Calls(
     waiting=lib.mmc_request_waiting,
     stream_failure=lib.mmc_stream_failure,
     names=("mmc_start", "mmc_request_cancel", "mmc_request_free"),
+    set_trace=lib.mmc_stream_set_trace,
 )
 
 

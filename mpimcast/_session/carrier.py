@@ -52,6 +52,10 @@ class Carrier:
         self.streams = streams
         streams.begin_express(express)
         self._express = express
+        # What the express way has the MPI library carry would not be traced.
+        self._carriers = dict(_CARRIERS)
+        if streams.tracer.traces:
+            self._carriers[Way.LIBRARY] = _CARRIERS[None]
         self._rank = private.Get_rank()
         self._nranks = private.Get_size()
         self._others = Counted()  # calls that have no express way
@@ -113,6 +117,7 @@ class Carrier:
         if way is Way.OURS:
             self.streams.run(collective)
         elif way is None and self._choice is not None:
+            library = self.streams.tracer.traced(name, nbytes, library)
             runs = {
                 Way.OURS: lambda: self._run(collective, arguments),
                 Way.LIBRARY: library,
@@ -142,7 +147,8 @@ class Carrier:
         number = _NUMBERS.get(name)
         if number is not None and self._choice is not None:
             next_look = self._choice.next_look(name, nbytes)
-            self._express.take(number, nbytes.bit_length(), _CARRIERS[way], next_look)
+            carrier = self._carriers[way]
+            self._express.take(number, nbytes.bit_length(), carrier, next_look)
 
     def _tell_all(self, number: int) -> Sequence[int]:
         """Give each rank's number to all ranks; return them by rank. Collective."""

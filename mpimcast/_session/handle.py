@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 
 from mpimcast._mpi.error_codes import call_errhandler
-from mpimcast._session import pickling
+from mpimcast._session import pickling, tracing
 from mpimcast._session.attributes import attach, attached
 from mpimcast._session.inherited import InheritedSettings
 from mpimcast._session.state import CommunicatorState
@@ -59,6 +59,7 @@ class Handle(MPI.Intracomm):
             self._inherited = InheritedSettings(config)
         state = self._need_state()
         state.update(settings)
+        tracing.begin(self, state.config, state.thresholds)
 
     def _need_state(self) -> CommunicatorState:
         """Find the communicator's state, or begin one."""
@@ -66,6 +67,7 @@ class Handle(MPI.Intracomm):
         if state is None:
             inherited = self._inherited or InheritedSettings(Config.read({}))
             state = CommunicatorState(self, inherited)
+            tracing.begin(self, state.config, state.thresholds)
             attach(self, state)
         self._comm_state = state
         self._limits = state.thresholds.limits

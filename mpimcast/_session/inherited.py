@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from mpimcast._settings.config import Config, shown
+from mpimcast._settings.config import Config
+from mpimcast._settings.setting import shown
 from mpimcast.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -17,11 +17,12 @@ from mpimcast._mpi import agreement, error_codes, roll
 from mpimcast._native import core, express
 from mpimcast._native.failure import poison_error
 from mpimcast._native.operation import Description, NativeOperation
-from mpimcast._session import arrays, bootstrap, completer
+from mpimcast._session import arrays, bootstrap, tracing
 from mpimcast._session.collectives import Allgather, Bcast, NodeBarrier, Staging
 from mpimcast._session.introduction import introduced
 from mpimcast._session.pending import Pending
 from mpimcast._session.suspension import Suspension
+from mpimcast._session.watch import Watch
 from mpimcast._support.log import logger
 from mpimcast._support.patience import Patience
 from mpimcast.errors import Error
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpimcast._mpi.private import Private
-    from mpimcast._native.calls import AnyStream, Notifications
+    from mpimcast._native.calls import AnyStream
     from mpimcast._session.collectives import Collective
     from mpimcast._settings.config import Config
     from mpimcast._small import Express
@@ -62,6 +63,8 @@ class Streams:
         The communicator whose error handler is called.
     members : frozenset
         The processes that share memory with this one; empty if none do.
+    tracer : tracing.Tracer
+        What traces the streams.
     """
 
     def __init__(
@@ -79,7 +82,9 @@ class Streams:
         self._stream = opened.stream
         self._express: Express | None = None
         self.members = arrays.members(comm, self._stream.layout)
-        self._opened = {opened.stream.channel: opened}
+        self._opened: dict[int, bootstrap.Opened] = {}
+        self.tracer = tracing.opened(comm, private, config, opened.close)
+        self._add(opened)
         self._idle: set[int] = set()  # channels of freed requests
         self._closed = False
         self._suspension = Suspension()
@@ -87,8 +92,7 @@ class Streams:
         self._attended = config.progress_thread == "on"
         self._stagings: list[Staging] = []
         self._under_way: set[Pending] = set()
-        # Those that completers look after, by what each completer listens to.
-        self._watched: dict[Callable[[], Notifications], set[Pending]] = {}
+        self._watch = Watch()
 
     # ---- operations ----------------------------------------------------------
 
@@ -153,7 +157,7 @@ class Streams:
     def begin_express(self, way: Express) -> None:
         """Let the express way go through the stream for ordinary collectives."""
         stream, members = self._stream, self.members
-        calls = (self._finish, self._watch)
+        calls = (self._finish, self._watch_suspension)
         express.begin(way, stream, members, MPI.IN_PLACE, calls)
         self._express = way
 
@@ -172,7 +176,7 @@ class Streams:
             self._end_badly(error)
             raise
 
-    def _watch(self) -> bool:
+    def _watch_suspension(self) -> bool:
         """Log if multicast was suspended or resumed; return whether it is suspended."""
         self._suspension.watch(self._stream)
         return self._suspension.reason is not None
@@ -193,11 +197,9 @@ class Streams:
         Return None if the memory for its stream is taken: the MPI library carries it.
         """
         # On a stream that is idle on all ranks, all have ended the same operations.
+        mine, limit_s = sorted(self._idle), self._config.timeout
         idle = agreement.exchange(
-            self._private,
-            sorted(self._idle),
-            self._config.timeout,
-            meanwhile=self.make_progress,
+            self._private, mine, limit_s, meanwhile=self.make_progress
         )
         common = set.intersection(*map(set, idle))
         if common:
@@ -208,8 +210,7 @@ class Streams:
                     opened = bootstrap.open_stream(introduction)
             except bootstrap.LeftToMpi:
                 return None
-        stream = opened.stream
-        self._opened[stream.channel] = opened
+        stream = self._add(opened)
         if collective.target.memory is not None and stream.layout is None:
             self._retire(stream)
             return None
@@ -219,6 +220,14 @@ class Streams:
             lambda: self._launch(stream, collective, description),
             lambda: self._retire(stream),
         )
+
+    def _add(self, opened: bootstrap.Opened) -> AnyStream:
+        """Use a stream, which may be new; return it."""
+        stream = opened.stream
+        if stream.channel not in self._opened:
+            self.tracer.follow(stream)
+        self._opened[stream.channel] = opened
+        return stream
 
     def _retire(self, stream: AnyStream) -> None:
         """Keep the stream of a freed request for another request."""
@@ -236,12 +245,7 @@ class Streams:
         pending = Pending(self, stream, collective, description, staging)
         self._under_way.add(pending)
         if self._attended:
-            for source in stream.sources:
-                if source not in self._watched:
-                    # A new dictionary, since completers may be reading the old one.
-                    known = self._watched
-                    self._watched = {**known, source: completer.acquire(source)}
-                self._watched[source].add(pending)
+            self._watch.add(pending)
         try:
             pending.start()
         except BaseException as error:
@@ -266,6 +270,7 @@ class Streams:
             if self._express is not None:
                 self._express.end()  # the ordinary way says why it is unusable
             self.team.deserted |= stream.deserted()
+            self.tracer.write("failure")
 
     # ---- services for operations ---------------------------------------------
 
@@ -320,8 +325,7 @@ class Streams:
         """Record that an operation has ended."""
         self._suspension.watch(pending.stream)
         self._under_way.discard(pending)
-        for watched in self._watched.values():
-            watched.discard(pending)
+        self._watch.discard(pending)
 
     def give_back(self, staging: Staging) -> None:
         """Take back an operation's staging memory."""
@@ -334,9 +338,7 @@ class Streams:
 
     def path(self) -> str:
         """Return, in words for people, the path that data takes."""
-        if self._suspension.reason is None:
-            return self.team.path
-        return f"since {self._suspension.reason} ({self.team.path})"
+        return self._suspension.path(self.team.path)
 
     # ---- all streams ---------------------------------------------------------
 
@@ -388,11 +390,9 @@ class Streams:
         self.comm = MPI.COMM_SELF
         for pending in self._under_way.copy():
             pending.give_up()
-        # A completer must not wait at a node that is closed.
-        for source in self._watched:
-            completer.release(source)
-        self._watched = {}
+        self._watch.close()
         for opened in self._opened.values():
             opened.close(clean=clean)
         self._opened.clear()
         self._stagings.clear()
+        self.tracer.write("close")

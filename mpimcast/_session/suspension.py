@@ -23,6 +23,10 @@ class Suspension:
     def __init__(self) -> None:
         self.reason: UnicastReason | None = None
 
+    def path(self, path: str) -> str:
+        """Return in words what path data takes, of which `path` is the team's."""
+        return path if self.reason is None else f"since {self.reason} ({path})"
+
     def watch(self, stream: AnyStream) -> None:
         """Log once when multicast is suspended, and when it is resumed."""
         if stream.multicast_is_suspended() == (self.reason is not None):

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from mpimcast._small import Express, Limits
 
@@ -35,8 +35,15 @@ class Tally:
         self._ncalls = {True: 0, False: 0}
         self._spent_ns = {True: 0, False: 0}
 
-    def count(self, *, ours: bool, begin_ns: int) -> None:
-        """Count a call that began at `begin_ns` and ends now."""
+    def count(
+        self,
+        kind: Callable[..., Any],  # noqa: ARG002 -- for those who trace
+        arguments: tuple[Any, ...],  # noqa: ARG002
+        *,
+        ours: bool,
+        begin_ns: int,
+    ) -> None:
+        """Count a call of a kind of collective; it began at `begin_ns` and ends now."""
         self._ncalls[ours] += 1
         self._spent_ns[ours] += time.monotonic_ns() - begin_ns
 

@@ -56,6 +56,7 @@ class Thresholds:
         self.express = express_within(self.limits)
         self.tally = Tally((self.limits, self.request_limits), self.express)
         self._nranks = nranks
+        self._traced = False
 
     @property
     def least_bytes(self) -> int:
@@ -75,9 +76,19 @@ class Thresholds:
         """Apply the same sizes to operations that return a request."""
         self.request_limits.set(self.agreed_bytes * self._nranks, self.agreed_bytes)
 
+    def trace(self, tally: Tally) -> None:
+        """Have `tally` see all blocking calls but those of small blocks.
+
+        It sees them even when all are left to the MPI library.
+        """
+        self.tally = tally
+        self._traced = True
+        self.limits.set(self.agreed_bytes * self._nranks, self.agreed_bytes)
+
     def leave_all_to_mpi(self) -> None:
         """Leave operations of every size to the MPI library."""
-        self.limits.set(sys.maxsize, sys.maxsize)
+        if not self._traced:
+            self.limits.set(sys.maxsize, sys.maxsize)
         self.request_limits.set(sys.maxsize, sys.maxsize)
 
     def clear_request_limits(self) -> None:

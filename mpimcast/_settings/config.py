@@ -10,18 +10,17 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from mpimcast._settings import values
 from mpimcast._settings.given import PREFIX, parse, unknown_keywords
-from mpimcast._settings.ranges import Groups, Ports, Range
+from mpimcast._settings.ranges import Groups, Ports
+from mpimcast._settings.setting import UINT32_MAX, Setting, shown
 from mpimcast.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# The largest number that fits into the 32 bits which the C API has for some settings.
-_UINT32_MAX = 2**32 - 1
 _DATAGRAM_BYTES_MAX = 65507  # UDP over IPv4
 
 # The most rails that the C library knows.
@@ -40,28 +39,7 @@ _NETWORK_MIN_BYTES = 64 << 10
 _GROUP_PORTS = Ports(20480, 32767)
 
 # The settings that may differ between ranks. All others must be equal.
-LOCAL = frozenset({"net_devices", "progress", "warn_after", "log"})
-
-
-class Setting(NamedTuple):
-    """One setting as it is in effect.
-
-    Attributes
-    ----------
-    name : str
-        The setting's name, in upper case and without the prefix.
-    value : object
-        The value, as it would be written in a variable.
-    source : str
-        Where the value comes from: "argument", "variable" or "default".
-    doc : str
-        The meaning, and in parentheses the valid values.
-    """
-
-    name: str
-    value: object
-    source: str
-    doc: str
+LOCAL = frozenset({"net_devices", "progress", "warn_after", "log", "trace"})
 
 
 def _option(default: object, domain: values.Values, doc: str) -> Any:
@@ -119,7 +97,7 @@ class Config:
     )
     chains: int = _option(
         0,
-        values.number(1, _UINT32_MAX - 1, example=4, auto=0, all=_UINT32_MAX),
+        values.number(1, UINT32_MAX - 1, example=4, auto=0, all=UINT32_MAX),
         "how many ranks multicast simultaneously; all: every rank; auto chooses",
     )
     subgroups: int = _option(
@@ -148,13 +126,13 @@ class Config:
     )
     window_bytes: int = _option(
         0,
-        values.size(_UINT32_MAX, example="1M"),
+        values.size(UINT32_MAX, example="1M"),
         "the most data that may be on its way to a rank, in bytes; 0: adapts to the "
         "network, within the receive buffers",
     )
     eager_bytes: int = _option(
         64 << 10,
-        values.size(_UINT32_MAX, example="256K"),
+        values.size(UINT32_MAX, example="256K"),
         "an operation starts to send before all ranks have entered it if its whole "
         "result has at most this many bytes",
     )
@@ -256,6 +234,14 @@ class Config:
         "warn",
         values.choice("error", "warn", "info", "debug", example="info"),
         "the least severe messages that are logged, on standard error",
+    )
+    trace: str = _option(
+        "",
+        values.text(example="traces"),
+        "a directory where each process keeps its latest 65536 events (2.5 MiB) in a "
+        "file: operations, their stages and repairs, and which ranks they waited for; "
+        "`python -m mpimcast trace` reads the files; given on all ranks or on none; "
+        "empty: nothing is traced",
     )
     sources: Mapping[str, str] = dataclasses.field(
         default_factory=dict, compare=False, repr=False
@@ -372,22 +358,13 @@ class Config:
 
     def agreed(self) -> dict[str, object]:
         """Return all values that must be equal on all ranks, by name in upper case."""
-        return {
+        values_of = {
             name.upper(): shown(name, getattr(self, name))
             for name in option_names()
             if name not in LOCAL
         }
-
-
-def shown(name: str, value: object) -> object:
-    """Return a setting's value as a user would write it; numbers stay numbers."""
-    if name == "chains":
-        return {0: "auto", _UINT32_MAX: "all"}.get(value, value)  # type: ignore[call-overload]
-    if isinstance(value, Range):
-        return str(value)
-    if value is None:
-        return "auto"
-    return "inf" if value == math.inf else value
+        # Clocks are compared by all ranks; the directory is each one's own.
+        return {**values_of, "TRACE": "given" if self.trace else ""}
 
 
 def option_names() -> list[str]:

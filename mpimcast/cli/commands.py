@@ -70,6 +70,15 @@ COMMANDS = {
             2: _USAGE,
         },
     ),
+    "trace": Command(
+        "merge what a job has traced, and show which ranks made others wait",
+        {
+            0: "the traces were merged",
+            1: "a file is no valid trace, there is none, or the output cannot be "
+            "written",
+            2: _USAGE,
+        },
+    ),
     "sim": Command(
         "simulate collectives of many ranks on a network, in virtual time",
         {

@@ -118,7 +118,7 @@ def test_imports_of_the_c_module() -> None:
             for name in (
                 *("core", "engine", "endpoint", "stream"),
                 *("operation", "failure", "devices", "calls", "node"),
-                "express",
+                *("express", "trace"),
             )
         ),
         "mpimcast/cli/sim/simulator.py",

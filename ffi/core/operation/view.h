@@ -71,6 +71,27 @@ static inline uint32_t mmc_op_culprit(const struct mmc_op *op)
 	return op->record.culprit;
 }
 
+/* Returns when all ranks were known to have entered. The operation must have begun. */
+static inline uint64_t mmc_op_begun_ns(const struct mmc_op *op)
+{
+	return op->repair.loss.begun_ns;
+}
+
+/*
+ * Returns when the last chunk arrived that was no repair; if none has, when the flow
+ * began. The operation must have begun.
+ */
+static inline uint64_t mmc_op_heard_ns(const struct mmc_op *op)
+{
+	return op->repair.loss.heard_ns;
+}
+
+/* Returns when every chunk was present and sent; 0 if that is not so yet. */
+static inline uint64_t mmc_op_complete_ns(const struct mmc_op *op)
+{
+	return (op->record.flags & MMC_RECORD_DONE) != 0 ? op->stage_ns : 0;
+}
+
 /* Returns the merged terms of all ranks that have been heard so far. */
 static inline const struct mmc_terms *mmc_op_terms(const struct mmc_op *op)
 {

@@ -5,6 +5,7 @@
 #include "engine/breakdown.h"
 #include "engine/callers.h"
 #include "engine/spares.h"
+#include "engine/tracing.h"
 #include "support/error.h"
 
 /*
@@ -170,8 +171,21 @@ void mmc_stream_close(struct mmc_stream *stream)
 	if (team->latest_stream == stream)
 		team->latest_stream = NULL;
 	mmc_stream_drop_requests(stream);
+	mmc_tracing_end(stream);
 	mmc_engine_leave(team->engine);
 	end(stream);
+}
+
+int mmc_stream_set_trace(struct mmc_stream *stream, struct mmc_trace *trace,
+			 uint32_t track)
+{
+	int rv = mmc_engine_enter(stream->team->engine);
+
+	if (rv != 0)
+		return rv;
+	rv = mmc_tracing_begin(stream, trace, track);
+	mmc_engine_leave(stream->team->engine);
+	return rv;
 }
 
 void mmc_stream_leave(struct mmc_stream *stream)

@@ -8,6 +8,7 @@
 
 #include "node/failing.h"
 #include "node/request.h"
+#include "node/tracing.h"
 
 /* The smallest page of any machine. */
 #define PAGE_BYTES 4096
@@ -85,6 +86,7 @@ static bool allocate(struct mmc_node_stream *stream)
 
 static void release(struct mmc_node_stream *stream)
 {
+	mmc_node_tracing_end(stream);
 	free(stream->places);
 	free(stream->map.nodes);
 	free(stream);
@@ -215,6 +217,19 @@ int mmc_node_stream_create(struct mmc_node *node,
 	pthread_mutex_init(&made->mutex, NULL);
 	*stream = made;
 	return 0;
+}
+
+int mmc_node_stream_set_trace(struct mmc_node_stream *stream,
+			      struct mmc_trace *trace, uint32_t track)
+{
+	int rv;
+
+	if (mmc_node_is_forked(stream->node))
+		return -MMC_EFORKED;
+	pthread_mutex_lock(&stream->mutex);
+	rv = mmc_node_tracing_begin(stream, trace, track);
+	pthread_mutex_unlock(&stream->mutex);
+	return rv;
 }
 
 void mmc_node_stream_leave(struct mmc_node_stream *stream)
