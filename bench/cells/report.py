@@ -247,7 +247,7 @@ def _detail(scenario: Scenario, each: Summary) -> list[str]:
 
 _STAGE_HEADS = (
     *("mpimcast", "time", *summary.STAGES, "other"),
-    *("control", "processor time"),
+    *("control", "calls/MiB sent", "calls/MiB received", "processor time"),
 )
 _STAGE_COLUMNS = (
     "Where mpimcast's time goes, averaged over ranks. Entry: the entry barrier, with "
@@ -255,7 +255,9 @@ _STAGE_COLUMNS = (
     "sent or requested. Repair: until every chunk is present. Release: the release "
     "barrier, until no rank needs this one. Other: how much longer the slowest rank "
     "takes than the average, less the wait for late ranks, which the time does not "
-    "include. Control: the control datagrams that a rank sends."
+    "include. Control: the control datagrams that a rank sends. Calls: the system "
+    "calls that send datagrams, and that receive or look for them, per MiB of data "
+    "with its headers."
 )
 
 
@@ -268,6 +270,8 @@ def _stages(of_cell: Scenarios) -> str:
                 *(ms(each.stages_s[name]) for name in summary.STAGES),
                 ms(each.seconds.median - sum(each.stages_s.values())),
                 f"{each.control_datagrams:.1f}",
+                f"{each.sending_calls:.1f}",
+                f"{each.receiving_calls:.1f}",
                 "" if each.processor_s is None else ms(each.processor_s),
             ]
         )

@@ -56,6 +56,10 @@ class Summary:
         between them.
     control_datagrams : float
         The control datagrams that a rank of mpimcast sent in an operation, on average.
+    sending_calls, receiving_calls : float
+        The system calls of mpimcast's ranks that sent datagrams for each MiB of data
+        that these carried, and that received or looked for datagrams for each MiB that
+        came; 0 where nothing was sent or received.
     by_library : bool
         Whether mpimcast left the operations on its communicator to the MPI library.
     """
@@ -76,6 +80,8 @@ class Summary:
     stages_s: dict[str, float]
     rival_bytes_per_s: float
     control_datagrams: float
+    sending_calls: float
+    receiving_calls: float
     by_library: bool
 
 
@@ -123,6 +129,10 @@ def _summary(contender: str, nbytes: int, group: Sequence[Measurement]) -> Summa
     def counted(name: str) -> int:
         return sum(each.counters.get(name, 0) for each in group)
 
+    def calls(way: str) -> float:
+        nbytes = counted(f"{way}_multicast_bytes") + counted(f"{way}_repair_bytes")
+        return counted(f"{way}_calls") * 2**20 / nbytes if nbytes else 0.0
+
     epochs = counted("epochs")
     return Summary(
         contender=contender,
@@ -146,6 +156,8 @@ def _summary(contender: str, nbytes: int, group: Sequence[Measurement]) -> Summa
         rival_bytes_per_s=sum(each.rival_bytes for each in group)
         / max(1e-9, sum(each.span_s for each in group)),
         control_datagrams=counted("tx_control_datagrams") / max(1, epochs),
+        sending_calls=calls("tx"),
+        receiving_calls=calls("rx"),
         by_library=contender in OUR_CONTENDERS
         and epochs == counted("node_operations") == 0,
     )

@@ -66,7 +66,10 @@
 	X(EVACUATED_CHUNKS, "evacuated_chunks")                                \
 	/* Over verbs: connections and memberships in groups made anew. */     \
 	X(RECONNECTS, "reconnects")                                            \
-	X(REJOINS, "rejoins")
+	X(REJOINS, "rejoins")                                                  \
+	/* System calls that sent datagrams, and that looked for some. */      \
+	X(TX_CALLS, "tx_calls")                                                \
+	X(RX_CALLS, "rx_calls")
 
 enum mmc_counter {
 #define MMC_COUNTER_ENUM(counter, name) MMC_COUNT_##counter,

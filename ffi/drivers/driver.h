@@ -142,6 +142,12 @@ struct mmc_endpoint {
 	uint64_t evacuated;
 	uint64_t reconnects; /* how many connections were made again */
 	uint64_t rejoins;    /* how many groups were joined again */
+	/*
+	 * How many system calls have sent datagrams, and how many have received some or
+	 * looked for some, whether or not there were any; 0 where there are no such calls.
+	 */
+	uint64_t tx_calls;
+	uint64_t rx_calls;
 };
 
 struct mmc_driver {

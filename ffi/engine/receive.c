@@ -46,6 +46,27 @@ static bool decode(const struct mmc_team *team, const struct mmc_event *event,
 }
 
 /*
+ * Returns whether a datagram has the header `next`. `template` is that of full chunks,
+ * whose datagrams are `full_bytes` long.
+ */
+static bool continues(const struct mmc_team *team,
+		      const struct mmc_event *event,
+		      const struct mmc_header_template *template,
+		      uint32_t full_bytes, const struct mmc_header *next)
+{
+	struct mmc_header header;
+
+	if (event->nbytes == full_bytes)
+		return mmc_header_matches(template, event->bytes,
+					  next->index) &&
+		       (team->options.checksum != MMC_CHECKSUM_FULL ||
+			crc_is_right(event));
+	return decode(team, event, &header) &&
+	       header.channel == next->channel && header.epoch == next->epoch &&
+	       header.index == next->index;
+}
+
+/*
  * Returns how many events, from the first on, are datagrams of a run: consecutive chunks
  * of one operation, sent by one rank for the first time, of which all but the last are
  * full. `first` is the header of the first. If there are several, writes to `nbytes` how
@@ -56,18 +77,18 @@ static unsigned find_run(const struct mmc_team *team,
 			 const struct mmc_header *first, uint64_t *nbytes)
 {
 	uint32_t full_bytes = head_bytes_of(team) + team->options.chunk_bytes;
+	const struct mmc_header_template template =
+		mmc_header_template(first, full_bytes, team->options.checksum);
+	struct mmc_header next = *first;
 	unsigned count = 1;
 
 	*nbytes = events[0].nbytes;
 	while (count < nevents && events[count - 1].nbytes == full_bytes &&
 	       events[count].kind == MMC_EVENT_DATAGRAM &&
 	       events[count].source == events[0].source) {
-		struct mmc_header header;
-
-		if (!decode(team, &events[count], &header) ||
-		    header.channel != first->channel ||
-		    header.epoch != first->epoch ||
-		    header.index != first->index + count)
+		next.index = first->index + count;
+		if (!continues(team, &events[count], &template, full_bytes,
+			       &next))
 			break;
 		*nbytes += events[count++].nbytes;
 	}

@@ -6,6 +6,7 @@
 #include "engine/crc32c.h"
 #include "engine/predictor.h"
 #include "support/assert.h"
+#include "support/bits.h"
 
 #define HEAD_BYTES_MAX (MMC_HEADER_BYTES + MMC_CRC_BYTES)
 
@@ -73,31 +74,74 @@ static const uint8_t *chunk_bytes_of(const struct mmc_request *request,
 		mmc_op_own_block(op)->offset_bytes);
 }
 
-/* Returns the parcel of one chunk. It refers to `head`, which it has written. */
-static struct mmc_parcel wrap_chunk(const struct mmc_request *request,
-				    const struct mmc_action *action,
-				    uint32_t chunk, uint8_t *head)
+/* What one action sends: parcels, and the heads to which they refer. */
+struct batch {
+	struct mmc_parcel parcels[MMC_BATCH_CHUNKS_WIDE];
+	uint8_t heads[MMC_BATCH_CHUNKS_WIDE][HEAD_BYTES_MAX];
+	uint32_t count;
+	uint64_t nbytes; /* of all datagrams together */
+};
+
+/* Returns the subgroup to which `chunk` is sent. */
+static uint32_t subgroup_of(const struct mmc_request *request, uint32_t chunk)
 {
 	const struct mmc_team *team = request->stream->team;
-	const struct mmc_op *op = request->op;
-	struct mmc_header header = mmc_op_header(op, chunk, action->repair);
-	struct mmc_parcel parcel = {
-		.head = head,
-		.body = chunk_bytes_of(request, chunk),
-		.body_bytes = mmc_layout_payload(mmc_op_layout(op), chunk),
-		.peer = action->peer,
-		.subgroup = team->options.zero_copy
-				    ? mmc_request_subgroup(request, chunk)
-				    : chunk % team->options.subgroups,
-	};
-	uint32_t total_bytes = MMC_HEADER_BYTES + parcel.body_bytes;
 
-	if (team->options.checksum == MMC_CHECKSUM_FULL)
-		total_bytes += MMC_CRC_BYTES;
-	mmc_header_encode(head, &header, total_bytes, team->options.checksum);
-	parcel.head_bytes =
-		finish_head(team, head, parcel.body, parcel.body_bytes);
-	return parcel;
+	return team->options.zero_copy ? mmc_request_subgroup(request, chunk)
+				       : chunk % team->options.subgroups;
+}
+
+/* Adds a chunk to the batch, whose header has been written to the next head. */
+static void add_parcel(struct batch *batch, const struct mmc_team *team,
+		       const struct mmc_parcel *parcel)
+{
+	uint8_t *head = batch->heads[batch->count];
+	struct mmc_parcel *added = &batch->parcels[batch->count++];
+
+	*added = *parcel;
+	added->head = head;
+	added->head_bytes =
+		finish_head(team, head, parcel->body, parcel->body_bytes);
+	batch->nbytes += added->head_bytes + added->body_bytes;
+}
+
+/* Adds consecutive chunks of `block` to the batch. */
+static void add_run(struct batch *batch, const struct mmc_request *request,
+		    const struct mmc_block *block, struct mmc_run run,
+		    const struct mmc_action *action)
+{
+	const struct mmc_team *team = request->stream->team;
+	const struct mmc_layout *layout = mmc_op_layout(request->op);
+	enum mmc_checksum checksum = team->options.checksum;
+	uint32_t head_bytes = checksum == MMC_CHECKSUM_FULL ? HEAD_BYTES_MAX
+							    : MMC_HEADER_BYTES;
+	struct mmc_header header =
+		mmc_op_header(request->op, run.first, action->repair);
+	const struct mmc_header_template template = mmc_header_template(
+		&header, head_bytes + layout->chunk_bytes, checksum);
+	struct mmc_parcel parcel = {
+		.body = chunk_bytes_of(request, run.first),
+		.peer = action->peer,
+		.subgroup = subgroup_of(request, run.first),
+	};
+
+	for (uint32_t i = 0; i < run.count; i++, header.index++) {
+		uint8_t *head = batch->heads[batch->count];
+
+		parcel.body_bytes = mmc_layout_block_payload(
+			layout, block, run.first + i - block->first);
+		if (parcel.body_bytes == layout->chunk_bytes)
+			mmc_header_write(&template, head, header.index);
+		else
+			mmc_header_encode(head, &header,
+					  head_bytes + parcel.body_bytes,
+					  checksum);
+		add_parcel(batch, team, &parcel);
+		parcel.body += parcel.body_bytes;
+		if (!team->options.zero_copy &&
+		    ++parcel.subgroup == team->options.subgroups)
+			parcel.subgroup = 0;
+	}
 }
 
 int mmc_request_send(struct mmc_request *request,
@@ -105,20 +149,27 @@ int mmc_request_send(struct mmc_request *request,
 {
 	struct mmc_stream *stream = request->stream;
 	struct mmc_endpoint *endpoint = stream->team->endpoint;
-	struct mmc_parcel parcels[MMC_BATCH_CHUNKS_WIDE];
-	uint8_t heads[MMC_BATCH_CHUNKS_WIDE][HEAD_BYTES_MAX];
-	uint32_t count = action->run.count;
-	uint64_t nbytes = 0;
+	const struct mmc_layout *layout = mmc_op_layout(request->op);
+	struct mmc_run rest = action->run;
+	struct batch batch;
 
-	MMC_ASSERT(count <= MMC_BATCH_CHUNKS_WIDE);
-	for (uint32_t i = 0; i < count; i++) {
-		parcels[i] = wrap_chunk(request, action, action->run.first + i,
-					heads[i]);
-		nbytes += parcels[i].head_bytes + parcels[i].body_bytes;
+	MMC_ASSERT(rest.count <= MMC_BATCH_CHUNKS_WIDE);
+	batch.count = 0;
+	batch.nbytes = 0;
+	while (rest.count > 0) {
+		const struct mmc_block block = mmc_layout_block(
+			layout, mmc_layout_owner(layout, rest.first));
+		struct mmc_run run = rest;
+
+		run.count = mmc_min_u32(run.count, block.first + block.nchunks -
+							   run.first);
+		add_run(&batch, request, &block, run, action);
+		rest.first += run.count;
+		rest.count -= run.count;
 	}
 	mmc_count_sent(&stream->counters,
 		       action->repair ? MMC_TRAFFIC_REPAIR
 				      : MMC_TRAFFIC_MULTICAST,
-		       nbytes, count);
-	return endpoint->driver->send(endpoint, parcels, count);
+		       batch.nbytes, batch.count);
+	return endpoint->driver->send(endpoint, batch.parcels, batch.count);
 }

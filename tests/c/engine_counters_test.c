@@ -57,10 +57,14 @@ static void the_drivers_counters(void)
 	hub[0].endpoint.evacuated = 3;
 	hub[0].endpoint.reconnects = 5;
 	hub[0].endpoint.rejoins = 7;
+	hub[0].endpoint.tx_calls = 11;
+	hub[0].endpoint.rx_calls = 13;
 	mmc_team_counters(hub[0].team, values);
 	CHECK_EQ(values[MMC_COUNT_EVACUATED_CHUNKS], 3);
 	CHECK_EQ(values[MMC_COUNT_RECONNECTS], 5);
 	CHECK_EQ(values[MMC_COUNT_REJOINS], 7);
+	CHECK_EQ(values[MMC_COUNT_TX_CALLS], 11);
+	CHECK_EQ(values[MMC_COUNT_RX_CALLS], 13);
 	hub_close();
 }
 

@@ -48,6 +48,25 @@ static struct {
 	uint8_t staging[NSLOTS][CHUNK_BYTES];
 } ring;
 
+/* Returns the template of the headers of all chunks. */
+static struct mmc_header_template template(void)
+{
+	const struct mmc_header header = { .channel = CHANNEL, .epoch = 1 };
+
+	return mmc_header_template(&header, DATAGRAM_BYTES,
+				   MMC_CHECKSUM_HEADER);
+}
+
+/* Writes the headers of a run behind `nsent` others. Returns how many there are then. */
+static uint32_t write_headers(struct mmc_run run, uint32_t nsent)
+{
+	const struct mmc_header_template all = template();
+
+	for (uint32_t c = run.first; c < run.first + run.count; c++)
+		mmc_header_write(&all, headers[nsent++ % NCHUNKS], c);
+	return nsent;
+}
+
 /* Polls until nothing is left to do; returns how many chunks were sent. */
 static uint32_t poll(struct mmc_op *op)
 {
@@ -58,18 +77,10 @@ static uint32_t poll(struct mmc_op *op)
 		mmc_epochs_poll(&epochs, now_ns, &actions);
 		for (uint32_t i = 0; i < actions.count; i++) {
 			const struct mmc_action *action = &actions.items[i];
-			struct mmc_header header = { .channel = CHANNEL,
-						     .epoch = 1 };
 
 			if (action->kind != MMC_ACTION_SEND)
 				continue;
-			for (uint32_t c = 0; c < action->run.count; c++) {
-				header.index = action->run.first + c;
-				mmc_header_encode(headers[nsent % NCHUNKS],
-						  &header, DATAGRAM_BYTES,
-						  MMC_CHECKSUM_HEADER);
-				nsent++;
-			}
+			nsent = write_headers(action->run, nsent);
 			mmc_op_on_sent(op, action->run.count);
 		}
 	} while (actions.count > 0);
@@ -139,15 +150,18 @@ static uint32_t receive_runs(struct mmc_op *op)
 		const struct mmc_run run = { .first = NCHUNKS + nreceived,
 					     .count = BATCH_CHUNKS };
 
-		for (uint32_t i = 0; i < run.count; i++) {
-			struct mmc_header header;
+		struct mmc_header_template all;
+		struct mmc_header first;
 
-			if (mmc_header_decode(&header, headers[nreceived + i],
-					      DATAGRAM_BYTES,
-					      MMC_CHECKSUM_HEADER) != 0 ||
-			    header.index != run.first + i)
+		if (mmc_header_decode(&first, headers[nreceived],
+				      DATAGRAM_BYTES, MMC_CHECKSUM_HEADER) != 0)
+			return 0;
+		all = mmc_header_template(&first, DATAGRAM_BYTES,
+					  MMC_CHECKSUM_HEADER);
+		for (uint32_t i = 1; i < run.count; i++)
+			if (!mmc_header_matches(&all, headers[nreceived + i],
+						run.first + i))
 				return 0;
-		}
 		if (mmc_epochs_find(&epochs, 1) != op ||
 		    !mmc_op_on_run(op, 1, run, CHUNK_BYTES, now_ns))
 			return 0;

@@ -184,6 +184,24 @@ static void trains_are_sent_whole(void)
 	team_close(&team);
 }
 
+/* A call sends up to 64 datagrams; one that looks for some counts if there are none. */
+static void calls_are_counted(void)
+{
+	struct plan plan = { .count = 0 };
+	struct mmc_event events[EVENTS_MAX];
+	struct team team;
+
+	team_open(&team, 1);
+	team_connect(&team);
+	plan_add(&plan, 130, 1, 100);
+	plan_send(&plan, team.endpoints[0]);
+	CHECK_EQ(team.endpoints[0]->tx_calls, 3);
+	CHECK_EQ(team.endpoints[2]->driver->poll(team.endpoints[2], events, 9),
+		 0);
+	CHECK_EQ(team.endpoints[2]->rx_calls, 1);
+	team_close(&team);
+}
+
 /* Returns a plan of mixed destinations and lengths, longer than a batch. */
 static struct plan mixed_plan(void)
 {
@@ -374,7 +392,7 @@ __attribute__((constructor)) static void fill_payload(void)
 		payload[i] = (uint8_t)(i * 31 + i / 256);
 }
 
-CHECK_MAIN(CHECK_TEST(trains_are_sent_whole),
+CHECK_MAIN(CHECK_TEST(trains_are_sent_whole), CHECK_TEST(calls_are_counted),
 	   CHECK_TEST(trains_arrive_by_the_datagram),
 	   CHECK_TEST(refused_trains_go_one_by_one),
 	   CHECK_TEST(what_is_left_comes_next),

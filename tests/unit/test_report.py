@@ -303,6 +303,24 @@ def test_stages() -> None:
     assert ours.control_datagrams == 2.5
 
 
+def test_calls() -> None:
+    """System calls are divided by the MiB that they sent and received, with repairs."""
+    counted = {
+        "epochs": 1,
+        "tx_calls": 30,
+        "tx_multicast_bytes": 2 << 20,
+        "tx_repair_bytes": 1 << 20,
+        "rx_calls": 12,
+        "rx_multicast_bytes": 8 << 20,
+    }
+    (contenders,) = summary.summarise(
+        [measured("mpimcast", 0, [1], counters=counted), *MEASUREMENTS[2:]]
+    ).values()
+    ours = contenders["mpimcast"][0]
+    assert (ours.sending_calls, ours.receiving_calls) == (10, 1.5)
+    assert contenders["mpich"][0].sending_calls == 0
+
+
 def test_by_library() -> None:
     """If mpimcast multicast no operation, its result is marked as the MPI library's."""
     measurements = [

@@ -52,3 +52,17 @@ int mmc_header_decode(struct mmc_header *header, const uint8_t *bytes,
 	*header = read;
 	return 0;
 }
+
+struct mmc_header_template mmc_header_template(const struct mmc_header *header,
+					       size_t datagram_bytes,
+					       enum mmc_checksum checksum)
+{
+	const struct mmc_header first = { .channel = header->channel,
+					  .epoch = header->epoch };
+	struct mmc_header_template template;
+
+	mmc_header_encode(template.bytes, &first, datagram_bytes, checksum);
+	template.folded = (uint16_t)mmc_get_u64(template.bytes);
+	template.mask = checksum == MMC_CHECKSUM_OFF ? 0 : 0xffff;
+	return template;
+}

@@ -25,6 +25,7 @@
 #define MMC_CORE_WIRE_HEADER_H
 
 #include "core/types.h"
+#include "support/memory.h"
 
 enum {
 	MMC_HEADER_BYTES = 16,
@@ -121,6 +122,58 @@ static inline struct mmc_header mmc_header_peek(const uint8_t *bytes)
 		.epoch = mmc_get_u32(bytes + 8),
 		.index = mmc_get_u32(bytes + 12),
 	};
+}
+
+/*
+ * The headers of datagrams that are equally long and differ in their index alone, such as
+ * those of a run of chunks. Only the index and the checksum have to be patched in.
+ */
+struct mmc_header_template {
+	uint8_t bytes[MMC_HEADER_BYTES]; /* the header with index 0 */
+	uint16_t folded;		 /* the checksum of that */
+	uint16_t mask;			 /* 0 under CHECKSUM=off */
+};
+
+/* Returns the template of datagrams like one with `header`, whatever its index. */
+struct mmc_header_template mmc_header_template(const struct mmc_header *header,
+					       size_t datagram_bytes,
+					       enum mmc_checksum checksum);
+
+/* Returns the checksum of the header that has `index`. */
+static inline uint16_t
+mmc_header_patch(const struct mmc_header_template *template, uint32_t index)
+{
+	uint16_t folded = (uint16_t)(index ^ index >> 16);
+
+	return template->folded ^ (folded & template->mask);
+}
+
+/* Writes the header that has `index` to `bytes`, as mmc_header_encode() would. */
+static inline void mmc_header_write(const struct mmc_header_template *template,
+				    uint8_t *bytes, uint32_t index)
+{
+	uint16_t folded = mmc_header_patch(template, index);
+
+	memcpy(bytes, template->bytes, MMC_HEADER_BYTES);
+	bytes[6] = (uint8_t)(folded >> 8);
+	bytes[7] = (uint8_t)folded;
+	mmc_put_u32(bytes + 12, index);
+}
+
+/*
+ * Returns whether the header of a received datagram, which is as long as the template
+ * says, is the one that has `index`. If so, mmc_header_decode() would accept it.
+ */
+static inline bool
+mmc_header_matches(const struct mmc_header_template *template,
+		   const uint8_t *bytes, uint32_t index)
+{
+	uint64_t channel = mmc_get_u64(template->bytes) & MMC_CHANNEL_MASK;
+	uint64_t rest = mmc_get_u64(template->bytes + 8);
+
+	return mmc_get_u64(bytes) ==
+		       (channel | mmc_header_patch(template, index)) &&
+	       mmc_get_u64(bytes + 8) == (rest | index);
 }
 
 #endif

@@ -255,6 +255,8 @@ static int fault_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 	endpoint->evacuated = inner->evacuated;
 	endpoint->reconnects = inner->reconnects;
 	endpoint->rejoins = inner->rejoins;
+	endpoint->tx_calls = inner->tx_calls;
+	endpoint->rx_calls = inner->rx_calls;
 	if (rv < 0)
 		return rv;
 	nevents = filter(fault, events, nevents, (unsigned)rv, stalled, now_ns);

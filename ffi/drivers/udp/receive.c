@@ -129,6 +129,8 @@ static void note_readable(struct mmc_udp *udp)
 	struct epoll_event found[MMC_UDP_SOCKETS_MAX];
 	int nfound = epoll_wait(udp->epoll_fd, found, MMC_UDP_SOCKETS_MAX, 0);
 
+	udp->nwaits++;
+
 	for (int i = 0; i < nfound; i++) {
 		uint32_t which = found[i].data.u32;
 
@@ -162,13 +164,12 @@ static unsigned take_findings(struct mmc_udp *udp, struct mmc_event *events,
 						nmax - nevents);
 }
 
-int mmc_udp_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
-		 unsigned nmax)
+/* Receives from all sockets. Returns the number of events, or a negative error. */
+static int drain_all(struct mmc_udp *udp, struct mmc_event *events,
+		     unsigned nmax)
 {
-	struct mmc_udp *udp = (struct mmc_udp *)endpoint;
 	int rv;
 
-	nmax = mmc_min_u32(nmax, MMC_UDP_BATCH);
 	note_readable(udp);
 	mmc_udp_staging_reuse(&udp->control_staging);
 	mmc_udp_staging_reuse(&udp->data_staging);
@@ -177,7 +178,19 @@ int mmc_udp_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 	if (rv < 0)
 		return rv;
 	rv = (int)deliver(udp, &udp->data_staging, events, (unsigned)rv, nmax);
-	rv = drain_in_turn(udp, events, (unsigned)rv, nmax);
+	return drain_in_turn(udp, events, (unsigned)rv, nmax);
+}
+
+int mmc_udp_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
+		 unsigned nmax)
+{
+	struct mmc_udp *udp = (struct mmc_udp *)endpoint;
+	int rv;
+
+	nmax = mmc_min_u32(nmax, MMC_UDP_BATCH);
+	rv = drain_all(udp, events, nmax);
+	endpoint->rx_calls = udp->nwaits + udp->control_staging.ncalls +
+			     udp->data_staging.ncalls;
 	if (udp->connecting)
 		udp->connecting = mmc_udp_listener_clear(&udp->listener);
 	if (rv >= 0 && udp->inquiries.count > 0)

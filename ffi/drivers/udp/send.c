@@ -143,6 +143,7 @@ static int send_batch(struct mmc_udp *udp, int fd, unsigned *ngone)
 				  batch->nmessages - nsent, 0);
 		int error = errno;
 
+		udp->endpoint.tx_calls++;
 		for (int i = 0; i < rv; i++)
 			*ngone += batch->ndatagrams[nsent++];
 		if (rv > 0)

@@ -87,6 +87,7 @@ int mmc_udp_staging_receive(struct mmc_udp_staging *staging, int fd,
 	if (asked == 0)
 		return 0;
 	prepare(staging, asked);
+	staging->ncalls++;
 	received = recvmmsg(fd, messages, asked, MSG_DONTWAIT, NULL);
 	if (received <= 0)
 		return received;

@@ -30,6 +30,7 @@ struct mmc_udp_staging {
 	unsigned ntaken;      /* messages that were taken to their end */
 	uint32_t taken_bytes; /* bytes that were taken of the next message */
 	uint32_t ndatagrams; /* in the last message that was taken to its end */
+	uint64_t ncalls;     /* system calls that received, or found nothing */
 	struct mmsghdr messages[MMC_UDP_BATCH];
 	struct iovec iovecs[MMC_UDP_BATCH];
 	struct sockaddr_in from[MMC_UDP_BATCH];

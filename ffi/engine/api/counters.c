@@ -32,4 +32,6 @@ void mmc_team_counters(struct mmc_team *team, uint64_t *values)
 	values[MMC_COUNT_EVACUATED_CHUNKS] = team->endpoint->evacuated;
 	values[MMC_COUNT_RECONNECTS] = team->endpoint->reconnects;
 	values[MMC_COUNT_REJOINS] = team->endpoint->rejoins;
+	values[MMC_COUNT_TX_CALLS] = team->endpoint->tx_calls;
+	values[MMC_COUNT_RX_CALLS] = team->endpoint->rx_calls;
 }

@@ -136,4 +136,14 @@ COUNTERS: dict[str, Counter] = {
         "RDMA multicast memberships renewed; summed over all communicators of these "
         "processes.",
     ),
+    "tx_calls": Counter(
+        "calls",
+        "System calls that sent datagrams; summed over all communicators of these "
+        "processes.",
+    ),
+    "rx_calls": Counter(
+        "calls",
+        "System calls that received datagrams, or looked for some; summed over all "
+        "communicators of these processes.",
+    ),
 }
