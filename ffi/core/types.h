@@ -36,6 +36,9 @@
 /* The most rounds of a barrier, which suffice for 2^20 ranks. */
 #define MMC_ROUNDS_MAX 20
 
+/* The most operations of a stream that have started and not ended for the user. */
+#define MMC_EPOCHS_ACTIVE_MAX 4
+
 /* `count` chunks from chunk `first` on. */
 struct mmc_run {
 	uint32_t first;

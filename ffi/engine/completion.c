@@ -38,21 +38,40 @@ static void end_reading(struct mmc_request *request)
 	mmc_request_forget_fetches(request);
 }
 
+/*
+ * Copies what others may still ask for. Blocks of several ranks need not be adjacent in
+ * the user's memory; each is a single chunk then.
+ */
+static void take_copy(struct mmc_request *request)
+{
+	const struct mmc_block copied = mmc_op_copied(request->op);
+	uint32_t nparts = copied.nbytes > mmc_op_own_block(request->op)->nbytes
+				  ? copied.nchunks
+				  : 1;
+	uint64_t part_bytes = copied.nbytes / nparts;
+	struct mmc_copy *copy;
+
+	if (copied.nbytes == 0)
+		return;
+	copy = mmc_copies_take(&request->stream->copies);
+	for (uint32_t i = 0; i < nparts; i++)
+		memcpy(copy->bytes + i * part_bytes,
+		       mmc_request_address(request, copied.first + i),
+		       part_bytes);
+	request->copy = copy;
+}
+
 void mmc_request_complete(struct mmc_request *request, bool retain)
 {
 	struct mmc_stream *stream = request->stream;
-	const struct mmc_block *own = mmc_op_own_block(request->op);
 	struct mmc_run_delay delay;
 
 	if (mmc_run_delay_since(&request->run_delay, &delay))
 		mmc_op_learn_delay(request->op, delay.delay_ns, delay.at_ns);
 	stream->team->path = *mmc_epochs_path(&stream->epochs);
 	end_reading(request);
-	if (retain && own->nbytes > 0) {
-		request->copy = mmc_copies_take(&stream->copies);
-		memcpy(request->copy->bytes,
-		       mmc_request_address(request, own->first), own->nbytes);
-	}
+	if (retain)
+		take_copy(request);
 	finish(request);
 }
 

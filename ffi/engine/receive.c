@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "engine/blocks.h"
 #include "engine/crc32c.h"
 #include "engine/probe.h"
 #include "engine/survey.h"
@@ -285,15 +286,21 @@ static void receive_one(struct mmc_stream *stream,
 
 	mmc_count_received(&stream->counters, mmc_header_traffic(header->index),
 			   event->nbytes, 1);
-	if (!(header->index & MMC_INDEX_CONTROL))
+	if (!(header->index & MMC_INDEX_CONTROL)) {
 		receive_chunk(stream, event->source, header, body, nbytes,
 			      now_ns);
-	else if (mmc_message_decode(&message, header->index & MMC_INDEX_MASK,
-				    body, nbytes) == 0)
-		mmc_epochs_on_message(&stream->epochs, event->source,
-				      header->epoch, &message, now_ns);
-	else
+		return;
+	}
+	if (mmc_message_decode(&message, header->index & MMC_INDEX_MASK, body,
+			       nbytes) != 0) {
 		mmc_count(&stream->counters, MMC_COUNT_RX_CORRUPT_DATAGRAMS, 1);
+		return;
+	}
+	if (message.kind == MMC_MESSAGE_BLOCKS)
+		mmc_stream_receive_blocks(stream, event->source, header->epoch,
+					  &message, now_ns);
+	mmc_epochs_on_message(&stream->epochs, event->source, header->epoch,
+			      &message, now_ns);
 }
 
 unsigned mmc_team_receive(struct mmc_team *team, const struct mmc_event *events,

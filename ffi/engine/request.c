@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/advert.h"
+#include "engine/blocks.h"
 #include "engine/completion.h"
 #include "engine/notify.h"
 #include "engine/operation.h"
@@ -51,6 +52,7 @@ static struct mmc_op_config op_config(const struct mmc_stream *stream,
 		.control_is_reliable = team->endpoint->control_is_reliable,
 		.batch_chunks = team->endpoint->batch_datagrams,
 		.eager_bytes = options->eager_bytes,
+		.carried_bytes = MMC_BLOCKS_BYTES_MAX,
 		.retain_bytes = RETAIN_BYTES,
 		.repair = (enum mmc_repair)options->repair,
 		.read_bytes = team->endpoint->read_bytes_max,
@@ -76,8 +78,14 @@ static void hand_over_parked(struct mmc_request *request, uint64_t now_ns)
 	struct mmc_parked parked;
 
 	while ((payload = mmc_parking_take(parking, epoch, &parked)) != NULL)
-		mmc_request_receive_chunk(request, parked.source, parked.index,
-					  payload, parked.nbytes, now_ns);
+		if (parked.index & MMC_INDEX_CONTROL)
+			mmc_request_receive_blocks(request, parked.source,
+						   payload, parked.nbytes,
+						   now_ns);
+		else
+			mmc_request_receive_chunk(request, parked.source,
+						  parked.index, payload,
+						  parked.nbytes, now_ns);
 }
 
 /* Starts the operation of a queued request in the core. */
@@ -130,11 +138,12 @@ static void enqueue(struct mmc_request *request)
 }
 
 /*
- * Writes how much memory the core needs for an operation. Returns 0, or -MMC_EINVAL if
- * the operation has too many chunks.
+ * Writes how much memory the core needs for an operation, and how long the copy is that
+ * serves others. Returns 0, or -MMC_EINVAL if the operation has too many chunks.
  */
 static int measure(const struct mmc_stream *stream,
-		   const struct mmc_operation *operation, size_t *memory_bytes)
+		   const struct mmc_operation *operation, size_t *memory_bytes,
+		   uint64_t *copy_bytes)
 {
 	const struct mmc_team_options *team = &stream->team->options;
 	const struct mmc_op_config config = op_config(stream, operation);
@@ -149,6 +158,7 @@ static int measure(const struct mmc_stream *stream,
 		return -MMC_EINVAL;
 	}
 	*memory_bytes = nbytes;
+	*copy_bytes = mmc_op_copy_bytes(&config);
 	return 0;
 }
 
@@ -169,17 +179,12 @@ static uint32_t count_live(const struct mmc_stream *stream)
 }
 
 /*
- * Reserves the copy of this rank's block that the operation takes when it is done; at
- * least two copies, so that the next operation finds one, too. Returns 0 or
- * -MMC_ENOMEM.
+ * Reserves the copy of `nbytes` that the operation takes when it is done; at least two
+ * copies, so that the next operation finds one, too. Returns 0 or -MMC_ENOMEM.
  */
-static int reserve_copies(struct mmc_stream *stream,
-			  const struct mmc_operation *operation)
+static int reserve_copies(struct mmc_stream *stream, uint64_t nbytes)
 {
-	uint64_t nbytes =
-		mmc_operation_block(operation, stream->team->options.rank);
-	bool needs_copy = stream->options.repair == MMC_REPAIR_NAK &&
-			  nbytes > 0 && nbytes <= RETAIN_BYTES;
+	bool needs_copy = nbytes > 0 && nbytes <= RETAIN_BYTES;
 	uint32_t n = mmc_max_u32(count_live(stream) + 1, 2);
 	uint32_t nmade = 0;
 	int rv = 0;
@@ -211,6 +216,7 @@ int mmc_request_start(struct mmc_stream *stream,
 	const struct mmc_team_options *team = &stream->team->options;
 	struct mmc_request *new;
 	size_t memory_bytes;
+	uint64_t copy_bytes;
 	int rv = mmc_operation_check(operation, team->nranks);
 
 	if (rv == 0 && mmc_epochs_has_left(&stream->epochs)) {
@@ -219,9 +225,9 @@ int mmc_request_start(struct mmc_stream *stream,
 		rv = -MMC_EINVAL;
 	}
 	if (rv == 0)
-		rv = measure(stream, operation, &memory_bytes);
+		rv = measure(stream, operation, &memory_bytes, &copy_bytes);
 	if (rv == 0)
-		rv = reserve_copies(stream, operation);
+		rv = reserve_copies(stream, copy_bytes);
 	if (rv != 0)
 		return rv;
 	new = mmc_request_get(stream,

@@ -60,7 +60,7 @@ int mmc_stream_send_control(struct mmc_stream *stream, uint32_t peer,
 
 /*
  * Returns where the bytes of `chunk` are: in the user's buffer until the operation is
- * done, then in the copy of this rank's block.
+ * done, then in the copy that serves others.
  */
 static const uint8_t *chunk_bytes_of(const struct mmc_request *request,
 				     uint32_t chunk)
@@ -71,7 +71,7 @@ static const uint8_t *chunk_bytes_of(const struct mmc_request *request,
 		return mmc_request_address(request, chunk);
 	return request->copy->bytes +
 	       (mmc_layout_offset(mmc_op_layout(op), chunk) -
-		mmc_op_own_block(op)->offset_bytes);
+		mmc_op_copied(op).offset_bytes);
 }
 
 /* What one action sends: parcels, and the heads to which they refer. */

@@ -38,7 +38,7 @@ struct mmc_request {
 	struct mmc_op *op;		/* NULL while queued and once closed */
 	struct mmc_operation operation; /* its tables lie in `memory` */
 	uint8_t *base; /* the user's memory, where the first block begins */
-	struct mmc_copy *copy; /* of this rank's block, for repairs; or NULL */
+	struct mmc_copy *copy; /* of what others may ask for; or NULL */
 	void *memory; /* the core's state, and behind it those tables */
 	size_t memory_bytes;
 	uint64_t start_ns;		/* on the endpoint's clock */

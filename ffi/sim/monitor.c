@@ -141,6 +141,8 @@ static const char *multicast_flaw(struct mmc_monitor *monitor,
 {
 	const struct mmc_layout *layout = &seen->op->layout;
 
+	if (seen->carried)
+		return "multicast although messages carry the blocks";
 	if (wire->frame->peer != MMC_PEER_ALL)
 		return "first sent by unicast, not by multicast";
 	if (mmc_layout_owner(layout, chunk) != wire->frame->source)
@@ -244,6 +246,47 @@ static void count_control(struct mmc_monitor *monitor,
 		seen->control[wire->frame->source]++;
 }
 
+/*
+ * Checks the blocks that a message carries: those of the ranks up to its sender, as many
+ * as the round of the barrier has in which the sender tells that rank.
+ */
+static const char *blocks_flaw(struct mmc_monitor_op *seen,
+			       const struct mmc_wire *wire)
+{
+	const struct mmc_layout *layout = &seen->op->layout;
+	const struct mmc_message *message = &wire->message;
+	uint32_t nranks = layout->nranks;
+	uint32_t distance =
+		(wire->frame->peer + nranks - wire->frame->source) % nranks;
+	uint32_t count = mmc_min_u32(distance, nranks - distance);
+
+	seen->carried = true;
+	if (layout->sole) {
+		if (wire->frame->source != layout->root)
+			return "carries a block that is not its sender's";
+		return message->nitems == layout->block_bytes &&
+				       memcmp(message->blocks, seen->op->truth,
+					      layout->block_bytes) == 0
+			       ? NULL
+			       : "carries a wrong block";
+	}
+	if (wire->frame->peer >= nranks || distance == 0 ||
+	    (distance & (distance - 1)) != 0)
+		return "carries blocks to a rank that is no partner";
+	if (message->nitems != count * layout->block_bytes)
+		return "carries too few or too many blocks";
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t owner =
+			(wire->frame->source + nranks + 1 - count + i) % nranks;
+
+		if (memcmp(message->blocks + i * layout->block_bytes,
+			   seen->op->truth + owner * layout->block_bytes,
+			   layout->block_bytes) != 0)
+			return "carries a wrong block";
+	}
+	return NULL;
+}
+
 static const char *message_flaw(struct mmc_monitor *monitor,
 				struct mmc_monitor_op *seen,
 				const struct mmc_wire *wire)
@@ -256,6 +299,8 @@ static const char *message_flaw(struct mmc_monitor *monitor,
 	    message->kind == MMC_MESSAGE_DIRECT_NAK ||
 	    message->kind == MMC_MESSAGE_NCF)
 		flaw = runs_flaw(seen, message);
+	if (message->kind == MMC_MESSAGE_BLOCKS)
+		flaw = blocks_flaw(seen, wire);
 	if (!flaw && message->kind == MMC_MESSAGE_ADVERT &&
 	    wire->frame->peer != (wire->frame->source + 1) % monitor->nranks)
 		flaw = "goes to a rank other than the sender's right neighbour";
@@ -315,6 +360,7 @@ void mmc_monitor_check_all_sent(struct mmc_monitor *monitor)
 		struct mmc_run all = { .first = 0, .count = sent->nbits };
 
 		if (monitor->nranks > 1 && !monitor->ops[i].unicast &&
+		    !monitor->ops[i].carried &&
 		    mmc_bitmap_count_run(sent, all) != sent->nbits)
 			mmc_finding_add(monitor->finding,
 					monitor->network->now_ns,

@@ -27,6 +27,7 @@ struct mmc_monitor_op {
 	struct mmc_bitmap asked; /* chunks that a rank asked for */
 	uint32_t entered;	 /* number of ranks that have started it */
 	bool unicast;		 /* a rank has asked to do without multicast */
+	bool carried;		 /* messages have carried its blocks */
 	bool *done;	/* per rank: it says it is done, and was checked */
 	bool *released; /* per rank: the user has its buffers back */
 	uint32_t window_bytes; /* the least window_bytes named by a rank */

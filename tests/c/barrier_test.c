@@ -308,6 +308,70 @@ static void hostile_hearsay(void)
 	}
 }
 
+/* Rounds that bring something count only once that has come, in whatever order. */
+static void rounds_that_bring(void)
+{
+	for (uint32_t nranks = 2; nranks <= 17; nranks++)
+		for (uint32_t first = 0; first < 2; first++) {
+			struct mmc_barrier barrier;
+			uint8_t rounds = 0;
+
+			mmc_barrier_init(&barrier, 0, nranks);
+			mmc_barrier_demand(&barrier);
+			mmc_barrier_join(&barrier);
+			for (unsigned k = 0; k < barrier.nrounds; k++) {
+				uint32_t source = nranks - (UINT32_C(1) << k);
+
+				CHECK_EQ(mmc_barrier_round(&barrier, source, 0),
+					 k);
+				if (first)
+					CHECK(!mmc_barrier_hear(&barrier,
+								source, k));
+				else
+					CHECK(!mmc_barrier_bring(&barrier,
+								 source));
+				CHECK_EQ(barrier.rounds, rounds);
+				if (first)
+					CHECK(mmc_barrier_bring(&barrier,
+								source));
+				else
+					CHECK(mmc_barrier_hear(&barrier, source,
+							       k));
+				CHECK_EQ(barrier.rounds, ++rounds);
+			}
+			CHECK(mmc_barrier_passed(&barrier));
+		}
+}
+
+/* In a star all wait for the hub, which waits for nobody and counts nobody's word. */
+static void star(void)
+{
+	for (uint32_t nranks = 2; nranks <= 17; nranks++)
+		for (uint32_t r = 0; r < nranks; r++) {
+			struct mmc_barrier barrier;
+			uint32_t hub = nranks / 2;
+			uint32_t peer;
+
+			mmc_barrier_init(&barrier, r, nranks);
+			mmc_barrier_make_star(&barrier, hub);
+			mmc_barrier_join(&barrier);
+			CHECK(!mmc_barrier_next(&barrier, &peer));
+			CHECK_EQ(mmc_barrier_passed(&barrier), r == hub);
+			CHECK_EQ(mmc_barrier_round(&barrier, hub, MMC_PEER_ALL),
+				 0);
+			for (uint32_t source = 0; source < nranks; source++) {
+				bool counts = source == hub && r != hub;
+
+				CHECK_EQ(mmc_barrier_round(&barrier, source, r),
+					 counts ? 0 : MMC_ROUNDS_MAX);
+				CHECK_EQ(mmc_barrier_hear(&barrier, source, 20),
+					 counts);
+			}
+			CHECK(mmc_barrier_passed(&barrier));
+		}
+}
+
 CHECK_MAIN(CHECK_TEST(without_loss), CHECK_TEST(any_order_loss_and_duplication),
 	   CHECK_TEST(one_is_missing), CHECK_TEST(awaited_leads_to_the_late),
-	   CHECK_TEST(hostile_hearsay))
+	   CHECK_TEST(hostile_hearsay), CHECK_TEST(rounds_that_bring),
+	   CHECK_TEST(star))

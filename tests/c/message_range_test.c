@@ -132,5 +132,31 @@ static void canonical(void)
 	}
 }
 
-CHECK_MAIN(CHECK_TEST(truncations), CHECK_TEST(fields_out_of_range),
-	   CHECK_TEST(fields_at_their_limits), CHECK_TEST(canonical))
+/* The length of blocks is their number of bytes, within what a message holds. */
+static void lengths(void)
+{
+	static uint8_t bytes[MMC_MESSAGE_BYTES + MMC_BLOCKS_BYTES_MAX + 1];
+	struct mmc_message message;
+
+	CHECK_EQ(MMC_BLOCKS_BYTES_MAX, 964);
+	for (uint32_t n = 0; n <= MMC_BLOCKS_BYTES_MAX + 1; n++) {
+		int right = n <= MMC_BLOCKS_BYTES_MAX ? 0 : -MMC_EINVAL;
+
+		mmc_put_u32(bytes + 48, n);
+		CHECK_EQ(mmc_message_decode(&message, MMC_MESSAGE_BLOCKS, bytes,
+					    MMC_MESSAGE_BYTES + n),
+			 right);
+		if (right != 0)
+			continue;
+		CHECK_EQ(message.nitems, n);
+		CHECK(message.blocks == bytes + MMC_MESSAGE_BYTES);
+		CHECK_EQ(mmc_message_bytes(&message), MMC_MESSAGE_BYTES + n);
+		CHECK_EQ(mmc_message_decode(&message, MMC_MESSAGE_BLOCKS, bytes,
+					    MMC_MESSAGE_BYTES + n + 1),
+			 -MMC_ESHORT);
+	}
+}
+
+CHECK_MAIN(CHECK_TEST(lengths), CHECK_TEST(truncations),
+	   CHECK_TEST(fields_out_of_range), CHECK_TEST(fields_at_their_limits),
+	   CHECK_TEST(canonical))

@@ -39,6 +39,10 @@ static inline void check_control(const struct world *world,
 	MMC_ASSERT(mmc_message_decode(&message, header.index & MMC_INDEX_MASK,
 				      bytes + MMC_HEADER_BYTES,
 				      action->nbytes - MMC_HEADER_BYTES) == 0);
+	for (uint32_t i = 0; i < action->run.count; i++)
+		MMC_ASSERT(mmc_bitmap_test(&action->op->claimed,
+					   (action->run.first + i) %
+						   action->op->layout.nchunks));
 }
 
 /*

@@ -6,6 +6,7 @@
 #ifndef MMC_TESTS_OP_EVENTS_H
 #define MMC_TESTS_OP_EVENTS_H
 
+#include "core/operation/carried.h"
 #include "op_world.h"
 
 /* Delivers a chunk, and checks what the core decides about it. */
@@ -186,6 +187,28 @@ static inline void bring_report(struct world *world, enum mmc_message_kind kind,
 			      world->now_ns);
 }
 
+/* Delivers blocks of a message, and checks that each is placed once and while it may be. */
+static inline void bring_blocks(struct world *world, uint32_t source,
+				struct mmc_op *op, uint32_t nbytes)
+{
+	struct mmc_run run;
+
+	if (op == NULL ||
+	    mmc_op_on_blocks(op, source, nbytes, &run) != MMC_VERDICT_PLACE)
+		return;
+	MMC_ASSERT(!world->epoch[op->config.epoch].over);
+	MMC_ASSERT(run.first < op->layout.nchunks &&
+		   run.count <= op->layout.nchunks);
+	MMC_ASSERT(run.count * op->layout.block_bytes == nbytes);
+	for (uint32_t i = 0; i < run.count; i++) {
+		uint32_t chunk = (run.first + i) % op->layout.nchunks;
+		bool claimed = mmc_bitmap_test(&op->claimed, chunk);
+
+		MMC_ASSERT(mmc_op_take_block(op, chunk) == !claimed);
+	}
+	mmc_op_on_carried(op, source, world->now_ns);
+}
+
 /*
  * Puts the bytes of a message together from the input, field by field as core/wire lays
  * them out, and delivers it if it can be decoded.
@@ -196,12 +219,16 @@ static inline void bring_message(struct world *world)
 	uint32_t source = take(input, 1) % world->config.nranks;
 	uint32_t epoch = take(input, 1) % (EPOCHS_MAX + 2);
 	uint32_t kind = take(input, 1) % MMC_MESSAGE_COUNT;
-	uint32_t nitems = kind == 0 ? 0 : take(input, 1) % 9;
+	uint32_t nitems = kind == 0 ? 0 : take(input, 1);
 	uint8_t bytes[MMC_MESSAGE_BYTES + 8 * 36] = { 0 };
-	uint32_t item_bytes = kind == MMC_MESSAGE_ADVERT ? 36 : 8;
-	uint32_t nbytes = MMC_MESSAGE_BYTES + nitems * item_bytes;
+	uint32_t item_bytes = kind == MMC_MESSAGE_ADVERT   ? 36
+			      : kind == MMC_MESSAGE_BLOCKS ? 1
+							   : 8;
+	uint32_t nbytes;
 	struct mmc_message message;
 
+	nitems %= kind == MMC_MESSAGE_BLOCKS ? 100 : 9;
+	nbytes = MMC_MESSAGE_BYTES + nitems * item_bytes;
 	if (kind == MMC_MESSAGE_REPORT || kind == MMC_MESSAGE_WATERMARK) {
 		bring_report(world, (enum mmc_message_kind)kind, source, epoch);
 		return;
@@ -222,11 +249,14 @@ static inline void bring_message(struct world *world)
 	mmc_put_u64(bytes + 56, take(input, 1) == 255); /* deaf */
 	mmc_put_u32(bytes + 64, take(input, 1));	/* late rank */
 	mmc_put_u32(bytes + 68, take(input, 2));	/* late age */
-	for (uint32_t at = MMC_MESSAGE_BYTES; at < nbytes; at += 4)
+	for (uint32_t at = MMC_MESSAGE_BYTES; at + 4 <= nbytes; at += 4)
 		mmc_put_u32(bytes + at, take(input, 1));
-	if (mmc_message_decode(&message, kind, bytes, nbytes) == 0)
-		mmc_epochs_on_message(&world->epochs, source, epoch, &message,
-				      world->now_ns);
+	if (mmc_message_decode(&message, kind, bytes, nbytes) != 0)
+		return;
+	if (kind == MMC_MESSAGE_BLOCKS && epoch <= EPOCHS_MAX)
+		bring_blocks(world, source, world->epoch[epoch].op, nitems);
+	mmc_epochs_on_message(&world->epochs, source, epoch, &message,
+			      world->now_ns);
 }
 
 /*

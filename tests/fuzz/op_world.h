@@ -113,6 +113,7 @@ static inline void shape(struct world *world)
 		.nchains = take(input, 1) % (nranks + 1),
 		.window_bytes = take(input, 2),
 		.eager_bytes = flags & 1 ? 1000 : 0,
+		.carried_bytes = block_bytes & 1 ? 30 : 0,
 		.retain_bytes = flags & 2 ? 1000 : 0,
 		.repair = flags & 16  ? MMC_REPAIR_READ
 			  : flags & 4 ? MMC_REPAIR_NEIGHBOUR

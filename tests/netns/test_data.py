@@ -77,3 +77,27 @@ def test_many_small(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> Non
     ) as job:
         results = job.results(200)
     assert summed_stats(results)["epochs"] == 4 * 10_000
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize("loss", [0, 0.1])
+def test_a_barrier_carries_small_blocks(
+    cluster: Cluster, tmp_path: Path, launcher: Launcher, loss: float
+) -> None:
+    """The messages of the barrier carry small blocks, and no chunk is sent, ever.
+
+    Ranks that wait for others may ask them besides; the simulator counts exactly.
+    """
+    cluster.shape(None)
+    nranks, repeat, rounds = 5, 100, 3
+    sizes = [1, 8, 64, 482]  # two blocks of the last are a message's limit
+    with (
+        cluster.losing([1, 3], loss, "unicast"),
+        Job(
+            cluster, nranks, tmp_path, launcher=launcher, sizes=sizes, repeat=repeat
+        ) as job,
+    ):
+        stats = summed_stats(job.results(60))
+    assert stats["epochs"] == nranks * repeat * len(sizes)
+    assert stats["tx_multicast_datagrams"] == stats["tx_repair_datagrams"] == 0
+    assert stats["tx_control_datagrams"] >= stats["epochs"] * rounds

@@ -23,6 +23,9 @@ from mpimcast.errors import ConfigError
 # The values of a spec's field `kind`; with ANY, each operation draws its kind.
 ANY, ALLGATHER, ALLGATHERV, BCAST = range(4)
 
+SMALL_BYTES = 64
+MAX_CARRIED_BYTES = 964  # of blocks in a message of the barrier
+
 
 @pytest.mark.parametrize("repair", POLICIES)
 @pytest.mark.parametrize(("nranks", "root"), [(2, 1), (3, 0), (7, 6), (16, 5), (65, 9)])
@@ -47,7 +50,7 @@ def test_small_bcast_costs_a_barrier() -> None:
         assert sum(kinds[MULTICAST] for kinds in sent) == 1
 
 
-@pytest.mark.parametrize("block_bytes", [64, 50_000])
+@pytest.mark.parametrize("block_bytes", [1000, 50_000])
 @pytest.mark.parametrize("kind", [ALLGATHER, ALLGATHERV, BCAST])
 @pytest.mark.parametrize("repair", [NAK, READ])
 def test_a_loop_costs_one_barrier_each(
@@ -66,6 +69,71 @@ def test_a_loop_costs_one_barrier_each(
         )
         sent = [rank["tx"]["datagrams"][CONTROL] for rank in result["ranks"]]
         assert sent == [nops * (rounds + (repair == READ))] * nranks
+
+
+@pytest.mark.parametrize("repair", POLICIES)
+@pytest.mark.parametrize("nranks", [2, 3, 5, 8, 17, 31])
+def test_a_barrier_carries_small_blocks(nranks: int, repair: int) -> None:
+    """An Allgather of small blocks costs ceil(log2 P) messages a rank, and no chunk."""
+    nops = 6
+    result = run(
+        nranks=nranks,
+        kind=ALLGATHER,
+        block_bytes=MAX_CARRIED_BYTES // nranks,
+        nops=nops,
+        repair=repair,
+    )
+    for rank in result["ranks"]:
+        rounds = (nranks - 1).bit_length()
+        assert rank["tx"]["datagrams"] == [0, nops * rounds, 0]
+
+
+def test_the_largest_blocks_that_a_barrier_carries() -> None:
+    """The largest message has 964 bytes of blocks; one more byte is multicast."""
+    for nranks, most in ((2, 1), (3, 1), (5, 2), (8, 4), (24, 8), (31, 15)):
+        for more in (0, 1):
+            nbytes = MAX_CARRIED_BYTES // most + more
+            result = run(nranks=nranks, kind=ALLGATHER, block_bytes=nbytes)
+            for rank in result["ranks"]:
+                assert rank["tx"]["datagrams"][MULTICAST] == more
+
+
+@pytest.mark.parametrize("repair", POLICIES)
+@pytest.mark.parametrize("nranks", [2, 3, 8, 17])
+def test_three_of_four_small_bcasts_are_one_message(nranks: int, repair: int) -> None:
+    """Of a loop of small Bcasts each fourth has a barrier, the others one multicast."""
+    nops, root = 20, 1
+    result = run(
+        nranks=nranks,
+        kind=BCAST,
+        root=root,
+        block_bytes=SMALL_BYTES,
+        nops=nops,
+        repair=repair,
+    )
+    whole = nops // 4
+    barrier = (nranks - 1).bit_length() + (repair != NAK)
+    for index, rank in enumerate(result["ranks"]):
+        sent = rank["tx"]["datagrams"]
+        is_root = index == root
+        assert sent[CONTROL] == whole * barrier + is_root * (nops - whole)
+        assert sent[MULTICAST] == is_root * whole
+
+
+@pytest.mark.parametrize("kind", [ALLGATHER, BCAST])
+@pytest.mark.parametrize("nranks", [2, 3, 7, 16, 33])
+def test_carried_blocks_survive_loss(nranks: int, kind: int) -> None:
+    """Half of all messages are lost, some come twice or late; all get all blocks."""
+    run(
+        nranks=nranks,
+        kind=kind,
+        root=nranks // 2,
+        block_bytes=SMALL_BYTES // 8,
+        nops=12,
+        loss_ppm=500_000,
+        duplicate_ppm=50_000,
+        jitter_ns=100_000,
+    )
 
 
 def test_latency_of_a_small_bcast(capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,7 +245,7 @@ def test_multicast_that_dies(kind: int, repair: int) -> None:
 
 
 @pytest.mark.parametrize("kind", [ANY, BCAST])
-@pytest.mark.parametrize("dropped", range(8))
+@pytest.mark.parametrize("dropped", range(9))
 @pytest.mark.parametrize("repair", POLICIES)
 def test_last_control_datagram_lost(kind: int, dropped: int, repair: int) -> None:
     """One of the last two control messages of each kind may be lost.

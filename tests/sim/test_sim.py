@@ -290,7 +290,7 @@ def test_a_cancelled_rank_is_an_error_on_all_others() -> None:
         assert rank["end_ns"] < 100 * MS
 
 
-@pytest.mark.parametrize("kind", range(8))
+@pytest.mark.parametrize("kind", range(9))
 @pytest.mark.parametrize("nth", range(3))
 @pytest.mark.parametrize("repair", POLICIES)
 def test_last_control_datagram_lost(kind: int, nth: int, repair: int) -> None:

@@ -22,15 +22,33 @@ struct mmc_barrier {
 	uint32_t heard;
 	/* Bit k: the rank that tells this one in round k has joined. */
 	uint32_t joined;
-	uint8_t nrounds; /* ceil(log2 nranks) */
-	uint8_t rounds;	 /* rounds heard without a gap from round 0 on */
-	uint8_t told;	 /* rounds in which this rank has told its partner */
-	bool is_in;	 /* this rank has joined */
+	/* Bit k: what round k brings has arrived; all ones if rounds bring nothing. */
+	uint32_t brought;
+	/* MMC_PEER_NONE, or the one rank of which a star's others wait to hear. */
+	uint32_t hub;
+	uint8_t nrounds; /* ceil(log2 nranks); of a star 1, and none at its hub */
+	/* Rounds heard, and what they bring, without a gap from round 0 on. */
+	uint8_t rounds;
+	uint8_t told; /* rounds in which this rank has told its partner */
+	bool is_in;   /* this rank has joined */
 };
 
 /* Initializes a barrier that this rank has not joined yet. */
 void mmc_barrier_init(struct mmc_barrier *barrier, uint32_t rank,
 		      uint32_t nranks);
+
+/*
+ * Has each round bring something besides the word of its partner: it counts as heard
+ * only when mmc_barrier_bring() has been called for it, too. To be called right after
+ * mmc_barrier_init().
+ */
+void mmc_barrier_demand(struct mmc_barrier *barrier);
+
+/*
+ * Makes of a barrier a star: all other ranks wait to hear of `hub` alone, which waits for
+ * none, and whose word the caller sends. To be called right after mmc_barrier_init().
+ */
+void mmc_barrier_make_star(struct mmc_barrier *barrier, uint32_t hub);
 
 /* Joins the barrier: from now on this rank tells its partners. */
 void mmc_barrier_join(struct mmc_barrier *barrier);
@@ -41,6 +59,22 @@ void mmc_barrier_join(struct mmc_barrier *barrier);
  */
 bool mmc_barrier_hear(struct mmc_barrier *barrier, uint32_t source,
 		      uint32_t rounds);
+
+/*
+ * Records that what `source` brings in its round has arrived. Returns what
+ * mmc_barrier_hear() does.
+ */
+bool mmc_barrier_bring(struct mmc_barrier *barrier, uint32_t source);
+
+/* Records that nothing more has to be brought. Returns what mmc_barrier_hear() does. */
+bool mmc_barrier_bring_all(struct mmc_barrier *barrier);
+
+/*
+ * Returns in which round `source` tells `target`, or MMC_ROUNDS_MAX if it does so in
+ * none. The hub of a star tells all, MMC_PEER_ALL as well.
+ */
+unsigned mmc_barrier_round(const struct mmc_barrier *barrier, uint32_t source,
+			   uint32_t target);
 
 /*
  * Returns whether this rank must tell another one now. If so, writes which to `peer`,

@@ -14,9 +14,10 @@ struct mmc_action *mmc_actions_add(struct mmc_actions *actions,
 	return action;
 }
 
-void mmc_actions_tell(struct mmc_actions *actions, struct mmc_op *op,
-		      uint64_t channel, uint32_t epoch, uint32_t peer,
-		      const struct mmc_message *message)
+struct mmc_action *mmc_actions_tell(struct mmc_actions *actions,
+				    struct mmc_op *op, uint64_t channel,
+				    uint32_t epoch, uint32_t peer,
+				    const struct mmc_message *message)
 {
 	struct mmc_action *action =
 		mmc_actions_add(actions, MMC_ACTION_CONTROL, op);
@@ -36,4 +37,5 @@ void mmc_actions_tell(struct mmc_actions *actions, struct mmc_op *op,
 		datagram_bytes += MMC_CRC_BYTES;
 	mmc_header_encode(bytes, &header, datagram_bytes, actions->checksum);
 	mmc_message_encode(bytes + MMC_HEADER_BYTES, message);
+	return action;
 }

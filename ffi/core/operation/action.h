@@ -13,7 +13,7 @@ struct mmc_op;
 enum mmc_action_kind {
 	/*
 	 * Send the control message of `nbytes`, header included, at `offset` of the
-	 * arena.
+	 * arena, once the payloads of the chunks of `run` are written to its end.
 	 */
 	MMC_ACTION_CONTROL,
 	/*
@@ -23,7 +23,7 @@ enum mmc_action_kind {
 	MMC_ACTION_SEND,
 	/*
 	 * The operation has completed, and its buffers are the user's again. With
-	 * `retain`, first copy this rank's block, from which later repairs are sent.
+	 * `retain`, first copy what mmc_op_copied() says: others are served from that.
 	 */
 	MMC_ACTION_DONE,
 	/*
@@ -62,7 +62,10 @@ struct mmc_action {
 	uint32_t peer; /* a rank, or MMC_PEER_ALL for multicast */
 	bool repair;   /* SEND: the chunks of `run` are sent again */
 	bool retain;   /* DONE: a copy is needed */
-	/* SEND, READ: chunks; READ_MAP: words of a bitmap. */
+	/*
+	 * SEND, READ: chunks; READ_MAP: words of a bitmap; CONTROL: the chunks whose
+	 * payloads end the message, after the last one those from chunk 0 on.
+	 */
 	struct mmc_run run;
 	uint32_t offset; /* CONTROL: where the message is in the arena */
 	uint32_t nbytes; /* CONTROL: how long it is */
@@ -113,10 +116,12 @@ struct mmc_action *mmc_actions_add(struct mmc_actions *actions,
 
 /*
  * Adds an action that sends `message` to `peer`, about `epoch` of `channel`. `op` is
- * the operation of that epoch, or NULL if there is none here. Needs room.
+ * the operation of that epoch, or NULL if there is none here. Needs room. Returns the
+ * action.
  */
-void mmc_actions_tell(struct mmc_actions *actions, struct mmc_op *op,
-		      uint64_t channel, uint32_t epoch, uint32_t peer,
-		      const struct mmc_message *message);
+struct mmc_action *mmc_actions_tell(struct mmc_actions *actions,
+				    struct mmc_op *op, uint64_t channel,
+				    uint32_t epoch, uint32_t peer,
+				    const struct mmc_message *message);
 
 #endif

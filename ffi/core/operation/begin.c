@@ -26,13 +26,30 @@ static uint32_t budget_chunks(const struct mmc_op *op)
 	return window_bytes / op->config.chunk_bytes;
 }
 
-/* Begins without multicast, which some rank does not get: neighbours pass blocks on. */
+/* Returns the number of chains, or MMC_CHAINS_AUTO. */
+static uint32_t nchains_of(const struct mmc_op *op)
+{
+	switch (op->mode) {
+	case MMC_OP_EAGER:
+		return op->layout.nsenders;
+	case MMC_OP_CARRIED:
+		return 1;
+	default:
+		return op->config.nchains;
+	}
+}
+
+/*
+ * Begins without multicast, which some rank does not get: neighbours pass blocks on. Or
+ * the entry barrier's messages have brought all blocks already.
+ */
 static void begin_unicast(struct mmc_op *op, uint64_t now_ns)
 {
 	op->turn.next = op->own.nchunks;
 	op->record.sent_chunks = op->own.nchunks;
 	mmc_repair_expect_nothing(&op->repair, now_ns);
-	mmc_count(op->config.counters, MMC_COUNT_UNICAST_EPOCHS, 1);
+	if (op->mode == MMC_OP_UNICAST)
+		mmc_count(op->config.counters, MMC_COUNT_UNICAST_EPOCHS, 1);
 }
 
 /* Accounts for chunks of its own that this rank sent before all had entered. */
@@ -63,18 +80,18 @@ void mmc_op_begin_flow(struct mmc_op *op, uint64_t now_ns)
 	const struct mmc_terms *terms = &op->record.terms;
 	uint64_t srtt_ns =
 		mmc_min_u64(terms->srtt_us * MMC_US_NS, MMC_PATH_SRTT_MAX_NS);
-	uint32_t nchains = op->mode == MMC_OP_EAGER ? op->layout.nsenders
-						    : op->config.nchains;
+	/* What an eager operation has sent by now depends on it, in any mode. */
+	uint32_t nchains = nchains_of(op);
 
 	mmc_count(op->config.counters, MMC_COUNT_ENTRY_NS,
 		  now_ns - op->stage_ns);
 	op->stage_ns = now_ns;
-	if (terms->signature_min != terms->signature_max) {
+	if (!mmc_op_is_agreed(op)) {
 		/* Others may not have found out yet when this rank has gone. */
 		mmc_op_fail(op, MMC_EMISMATCH, MMC_PEER_NONE, true);
 		return;
 	}
-	if (terms->deaf != 0)
+	if (terms->deaf != 0 && op->mode != MMC_OP_CARRIED)
 		op->mode = MMC_OP_UNICAST;
 	mmc_schedule_init(&op->schedule, op->schedule_memory, &op->layout,
 			  nchains, terms->window_bytes, terms->source_bytes);
@@ -83,7 +100,7 @@ void mmc_op_begin_flow(struct mmc_op *op, uint64_t now_ns)
 	mmc_watermark_init(&op->watermark, op->watermark_memory,
 			   op->config.rank, &op->schedule);
 	mmc_turn_init(&op->turn, op->config.rank, &op->schedule, now_ns);
-	if (op->mode == MMC_OP_UNICAST)
+	if (op->mode == MMC_OP_UNICAST || op->mode == MMC_OP_CARRIED)
 		begin_unicast(op, now_ns);
 	else
 		resume_turn(op, now_ns);

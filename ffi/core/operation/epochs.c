@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/operation/epochs.h"
 
+#include "core/operation/carried.h"
 #include "core/operation/coalescing.h"
+#include "core/operation/early.h"
 #include "core/operation/tell.h"
 #include "support/assert.h"
 #include "support/bits.h"
@@ -34,35 +36,6 @@ bool mmc_epochs_ready(const struct mmc_epochs *epochs)
 	       epochs->last - epochs->done < MMC_EPOCHS_ACTIVE_MAX;
 }
 
-/* Hands a new operation what others have said of it already. */
-static void hand_over_early(struct mmc_epochs *epochs, struct mmc_op *op,
-			    uint64_t now_ns)
-{
-	struct mmc_message message;
-	uint32_t kept = 0;
-
-	for (uint32_t i = 0; i < epochs->nearly; i++) {
-		const struct mmc_early *early = &epochs->early[i];
-
-		if (early->epoch != op->config.epoch) {
-			epochs->early[kept++] = *early;
-			continue;
-		}
-		message.kind = early->advertised ? MMC_MESSAGE_ADVERT
-						 : MMC_MESSAGE_RECORD;
-		message.stamp_us = 0;
-		message.echo_us = 0;
-		message.late_rank = MMC_PEER_NONE;
-		message.late_age_ms = 0;
-		message.record = early->record;
-		message.nitems = early->advertised;
-		if (early->advertised)
-			message.advert = early->advert;
-		mmc_op_on_message(op, early->source, &message, now_ns);
-	}
-	epochs->nearly = kept;
-}
-
 struct mmc_op *mmc_epochs_start(struct mmc_epochs *epochs, void *memory,
 				const struct mmc_op_config *config,
 				uint64_t now_ns)
@@ -79,62 +52,18 @@ struct mmc_op *mmc_epochs_start(struct mmc_epochs *epochs, void *memory,
 	full.lag_epochs = epoch - epochs->done;
 	full.path = &epochs->path;
 	full.counters = epochs->counters;
+	mmc_carried_bare(&full, &epochs->lead);
 	op = mmc_op_init(memory, &full, now_ns);
 	epochs->last = epoch;
 	epochs->open[mmc_epochs_slot(epoch)] = op;
 	epochs->nopen++;
 	epochs->settled[mmc_epochs_slot(epoch)] = false;
 	mmc_count(epochs->counters, MMC_COUNT_EPOCHS, 1);
-	hand_over_early(epochs, op, now_ns);
+	mmc_epochs_hand_over(epochs, op, now_ns);
 	return op;
 }
 
 /* ---- messages ----------------------------------------------------------- */
-
-static void keep_advert(struct mmc_early *early,
-			const struct mmc_message *message)
-{
-	if (message->kind != MMC_MESSAGE_ADVERT)
-		return;
-	early->advert = message->advert;
-	early->advertised = true;
-}
-
-/* Returns what is kept of `source` about `epoch`, or NULL. */
-static struct mmc_early *find_early(struct mmc_epochs *epochs, uint32_t source,
-				    uint32_t epoch)
-{
-	for (uint32_t i = 0; i < epochs->nearly; i++)
-		if (epochs->early[i].epoch == epoch &&
-		    epochs->early[i].source == source)
-			return &epochs->early[i];
-	return NULL;
-}
-
-/* Keeps what `source` says of an epoch that is to start. */
-static void park(struct mmc_epochs *epochs, uint32_t source, uint32_t epoch,
-		 const struct mmc_message *message)
-{
-	struct mmc_early *early = find_early(epochs, source, epoch);
-
-	if (early != NULL) {
-		mmc_record_merge(&early->record, &message->record);
-		keep_advert(early, message);
-		return;
-	}
-	if (epochs->nearly == MMC_EPOCHS_EARLY_MAX) {
-		mmc_count(epochs->counters, MMC_COUNT_RX_UNPARKED_DATAGRAMS, 1);
-		return;
-	}
-	mmc_count(epochs->counters, MMC_COUNT_RX_PARKED_DATAGRAMS, 1);
-	early = &epochs->early[epochs->nearly++];
-	*early = (struct mmc_early){
-		.epoch = epoch,
-		.source = source,
-		.record = message->record,
-	};
-	keep_advert(early, message);
-}
 
 void mmc_epochs_on_message(struct mmc_epochs *epochs, uint32_t source,
 			   uint32_t epoch, const struct mmc_message *message,
@@ -168,7 +97,7 @@ void mmc_epochs_on_message(struct mmc_epochs *epochs, uint32_t source,
 		mmc_op_on_message(op, source, message, now_ns);
 	else if (mmc_epochs_is_next(epochs, epoch) &&
 		 (record->flags & MMC_RECORD_ENTERED))
-		park(epochs, source, epoch, message);
+		mmc_epochs_park(epochs, source, epoch, message);
 }
 
 void mmc_epochs_poison(struct mmc_epochs *epochs, struct mmc_poison poison,
@@ -243,19 +172,20 @@ static void poll_answers(struct mmc_epochs *epochs, struct mmc_actions *actions)
 
 	message.kind = MMC_MESSAGE_RECORD;
 	message.stamp_us = 0;
+	message.late_rank = MMC_PEER_NONE;
+	message.late_age_ms = 0;
 	message.nitems = 0;
 	while (mmc_actions_room(actions) &&
 	       mmc_answers_next(&epochs->answers, &answer)) {
 		struct mmc_op *op = mmc_epochs_find(epochs, answer.epoch);
 
-		message.late_rank = MMC_PEER_NONE;
-		message.late_age_ms = 0;
-		if (op != NULL)
-			mmc_op_message(op, MMC_MESSAGE_RECORD, &message);
-		else
-			message.record = bare_record(epochs, answer.epoch);
+		if (op != NULL) {
+			mmc_op_answer(op, answer.peer, answer.echo_us, actions);
+			continue;
+		}
+		message.record = bare_record(epochs, answer.epoch);
 		message.echo_us = answer.echo_us;
-		mmc_actions_tell(actions, op, epochs->channel, answer.epoch,
+		mmc_actions_tell(actions, NULL, epochs->channel, answer.epoch,
 				 answer.peer, &message);
 	}
 }
@@ -269,6 +199,8 @@ static void note_way(struct mmc_epochs *epochs, const struct mmc_op *op)
 	uint32_t epoch = epochs->unicast_epoch;
 	bool unicast = op->mode == MMC_OP_UNICAST;
 
+	if (op->mode == MMC_OP_CARRIED)
+		return;
 	epochs->nmulticast = unicast ? 0 : epochs->nmulticast + 1;
 	if (unicast && epoch == 0) {
 		epochs->deaf = op->record.terms.deaf;
@@ -292,6 +224,8 @@ static void settle(struct mmc_epochs *epochs, struct mmc_op *op)
 	if (!mmc_op_has_begun(op) || epochs->settled[mmc_epochs_slot(epoch)])
 		return;
 	epochs->settled[mmc_epochs_slot(epoch)] = true;
+	if (mmc_op_is_bare(op))
+		return; /* not all have entered */
 	note_way(epochs, op);
 	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++) {
 		struct mmc_op *other = epochs->open[i];
@@ -302,9 +236,29 @@ static void settle(struct mmc_epochs *epochs, struct mmc_op *op)
 	}
 }
 
+/*
+ * Poisons the stream if a Bcast without a whole barrier has ended here before it was
+ * heard that another rank has started something else.
+ */
+static void check_agreed(struct mmc_epochs *epochs, const struct mmc_op *op)
+{
+	if (!mmc_op_is_bare(op) || !mmc_op_has_begun(op) ||
+	    mmc_op_is_agreed(op) || epochs->poison.error != MMC_OK)
+		return;
+	mmc_epochs_poison(epochs,
+			  (struct mmc_poison){
+				  .error = MMC_EMISMATCH,
+				  .epoch = op->config.epoch,
+				  .culprit = MMC_PEER_NONE,
+			  },
+			  true);
+	epochs->poison_terms = op->record.terms;
+}
+
 /* Makes the failure of an operation, if it has failed, that of the stream. */
 static void spread_failure(struct mmc_epochs *epochs, const struct mmc_op *op)
 {
+	check_agreed(epochs, op);
 	if (!(op->record.flags & MMC_RECORD_FAILED))
 		return;
 	mmc_epochs_poison(epochs,

@@ -10,9 +10,6 @@
 #include "core/barrier/answers.h"
 #include "core/operation/op.h"
 
-/* The most operations that have started and not ended for the user. */
-#define MMC_EPOCHS_ACTIVE_MAX 4
-
 /* The most open operations: these, and those that only serve others still. */
 #define MMC_EPOCHS_OPEN_MAX (2 * MMC_EPOCHS_ACTIVE_MAX)
 
@@ -39,6 +36,7 @@ struct mmc_epochs {
 	uint64_t channel;
 	uint32_t rank;
 	uint32_t nranks;
+	uint64_t lead; /* see mmc_carried_bare() */
 	uint32_t last; /* the epoch started last; the first is 1 */
 	uint32_t done; /* all epochs up to this one have ended for the user */
 	bool left;     /* this rank enters no epoch after `final` */

@@ -3,6 +3,7 @@
  * Implements the part of op.h that takes events: what the network and the engine bring,
  * but for chunks (chunks.c).
  */
+#include "core/operation/carried.h"
 #include "core/operation/liveness.h"
 #include "core/operation/silence.h"
 #include "core/repair/silence.h"
@@ -150,8 +151,11 @@ static bool hear_record(struct mmc_op *op, uint32_t source,
 	bool moved = false;
 
 	if (record->flags & MMC_RECORD_ENTERED) {
-		if (!mmc_op_has_begun(op))
+		if (!mmc_op_has_begun(op) || mmc_op_is_bare(op))
 			mmc_terms_merge(&op->record.terms, &record->terms);
+		/* Ranks that have started something else bring no blocks. */
+		if (!mmc_op_is_agreed(op))
+			moved |= mmc_barrier_bring_all(&op->entry);
 		moved |= mmc_barrier_hear(&op->entry, source,
 					  record->entry_rounds);
 		op->record.entry_rounds = op->entry.rounds;

@@ -75,6 +75,11 @@ void mmc_op_learn(struct mmc_op *op, uint64_t now_ns)
 						      : 0,
 	};
 
+	if (op->mode == MMC_OP_CARRIED) {
+		/* Nothing was multicast, so nothing can be learnt of it. */
+		op->stage_ns = now_ns;
+		return;
+	}
 	mmc_count(config->counters, MMC_COUNT_MULTICAST_NS,
 		  op->repair.loss.heard_ns - op->stage_ns);
 	mmc_count(config->counters, MMC_COUNT_REPAIR_NS,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/operation/op.h"
 
+#include "core/plan/rounds.h"
 #include "support/assert.h"
 #include "support/bits.h"
 #include "support/memory.h"
@@ -13,6 +14,12 @@
  */
 #define ASK_MIN_NS (200 * MMC_US_NS)
 #define ASK_MIN_RELIABLE_NS (100 * MMC_MS_NS)
+
+/*
+ * The root of a Bcast without a whole barrier may be asked by all ranks. Each waits so
+ * long for each of them. What it multicasts may be lost on any transport.
+ */
+#define ASK_HUB_NS (10 * MMC_US_NS)
 
 /* A failure is multicast so often, since no rank would ask for a lost message. */
 #define ALARMS 3
@@ -115,6 +122,33 @@ static bool is_eager(const struct mmc_layout *layout, uint64_t eager_bytes)
 {
 	return layout->nchunks > 0 && layout->nchunks == layout->nsenders &&
 	       layout->total_bytes <= eager_bytes;
+}
+
+static enum mmc_op_mode mode_of(const struct mmc_op_config *config,
+				const struct mmc_layout *layout)
+{
+	if (!is_eager(layout, config->eager_bytes))
+		return MMC_OP_STAGED;
+	if (layout->sole)
+		return config->is_bare ? MMC_OP_CARRIED : MMC_OP_EAGER;
+	return mmc_rounds_carry(layout, config->carried_bytes) ? MMC_OP_CARRIED
+							       : MMC_OP_EAGER;
+}
+
+uint64_t mmc_op_copy_bytes(const struct mmc_op_config *config)
+{
+	struct mmc_layout layout;
+
+	if (count_chunks(config, &layout) != 0)
+		return 0;
+	if (config->sole)
+		return config->rank != config->root ? 0 : config->block_bytes;
+	if (mode_of(config, &layout) == MMC_OP_CARRIED)
+		return layout.total_bytes;
+	if (config->repair != MMC_REPAIR_NAK)
+		return 0;
+	return config->blocks_bytes != NULL ? config->blocks_bytes[config->rank]
+					    : config->block_bytes;
 }
 
 static struct mmc_record first_record(const struct mmc_op_config *config,
@@ -224,12 +258,15 @@ struct mmc_op *mmc_op_init(void *memory, const struct mmc_op_config *config,
 	};
 	rv = count_chunks(config, &op->layout);
 	MMC_ASSERT(rv == 0);
-	op->mode = is_eager(&op->layout, config->eager_bytes) ? MMC_OP_EAGER
-							      : MMC_OP_STAGED;
+	op->mode = mode_of(config, &op->layout);
 	lay_out(op, (uint8_t *)memory + mmc_part_bytes(sizeof(*op)));
 	publish_own_block(op);
 	mmc_barrier_init(&op->entry, config->rank, config->nranks);
 	mmc_barrier_init(&op->release, config->rank, config->nranks);
+	if (op->mode == MMC_OP_CARRIED)
+		mmc_barrier_demand(&op->entry);
+	if (op->mode == MMC_OP_CARRIED && config->sole)
+		mmc_barrier_make_star(&op->entry, config->root);
 	mmc_barrier_join(&op->entry);
 	mmc_op_mark_advanced(op);
 	mmc_liveness_init(&op->liveness, now_ns);
@@ -239,9 +276,13 @@ struct mmc_op *mmc_op_init(void *memory, const struct mmc_op_config *config,
 
 void mmc_op_ask_soon(struct mmc_op *op, uint64_t now_ns)
 {
-	uint64_t least_ns = op->config.control_is_reliable ? ASK_MIN_RELIABLE_NS
-							   : ASK_MIN_NS;
+	uint64_t least_ns = ASK_MIN_NS;
 
+	if (op->config.is_bare)
+		least_ns =
+			mmc_max_u64(least_ns, op->config.nranks * ASK_HUB_NS);
+	else if (op->config.control_is_reliable)
+		least_ns = ASK_MIN_RELIABLE_NS;
 	mmc_backoff_start(&op->asking, now_ns,
 			  mmc_max_u64(least_ns, 2 * op->config.path->srtt_ns));
 }

@@ -63,6 +63,7 @@ enum mmc_op_mode {
 	MMC_OP_STAGED,	/* by multicast, in turns */
 	MMC_OP_EAGER,	/* by multicast, before all have entered */
 	MMC_OP_UNICAST, /* from neighbour to neighbour: some rank is deaf */
+	MMC_OP_CARRIED, /* in the entry barrier's messages (carried.h) */
 };
 
 /* The memory that an operation still uses. */
@@ -94,6 +95,14 @@ struct mmc_op_config {
 	uint32_t source_bytes; /* what it can buffer of a single sender */
 	/* All blocks together up to this size are sent before all have entered. */
 	uint64_t eager_bytes;
+	/*
+	 * Of operations that are that small, and whose blocks are equal, the entry
+	 * barrier's messages carry the blocks if these are no more in any of them.
+	 */
+	uint32_t carried_bytes;
+	/* Ranks may take this operation for a bare Bcast (carried.h); this rank does. */
+	bool may_be_bare;
+	bool is_bare;
 	/* A block up to this size is copied, and the copy serves repairs. */
 	uint64_t retain_bytes;
 	/* Epochs back to the last one that is done on this rank. */
@@ -193,6 +202,9 @@ struct mmc_op {
  * chunks are not possible.
  */
 size_t mmc_op_footprint(const struct mmc_op_config *config);
+
+/* Returns the most bytes that a copy takes which serves others (MMC_ACTION_DONE). */
+uint64_t mmc_op_copy_bytes(const struct mmc_op_config *config);
 
 /*
  * Enters an operation, and returns it. It takes `memory`, mmc_op_footprint() long and
@@ -327,6 +339,12 @@ static inline bool mmc_op_is_reported(const struct mmc_op *op)
 static inline bool mmc_op_has_copy(const struct mmc_op *op)
 {
 	return op->state == MMC_OP_COPIED || op->state == MMC_OP_HELPING;
+}
+
+/* Returns whether all ranks heard of so far have started the same operation. */
+static inline bool mmc_op_is_agreed(const struct mmc_op *op)
+{
+	return op->record.terms.signature_min == op->record.terms.signature_max;
 }
 
 /* Returns the rank that is awaited first, or MMC_PEER_NONE for none in particular. */

@@ -3,6 +3,7 @@
  * Implements the part of op.h that polls: what is to be done, and when to poll again.
  */
 #include "core/operation/begin.h"
+#include "core/operation/carried.h"
 #include "core/operation/learn.h"
 #include "core/operation/liveness.h"
 #include "core/operation/repair.h"
@@ -25,14 +26,18 @@ static void poll_alarms(struct mmc_op *op, struct mmc_actions *actions)
 		mmc_op_tell_record(op, MMC_PEER_ALL, actions);
 }
 
-/* Tells `peer` that this rank has entered; the right neighbour by an advert. */
+/*
+ * Tells `peer` that this rank has entered, with the blocks that it needs; otherwise the
+ * right neighbour by an advert.
+ */
 static void tell_entered(struct mmc_op *op, uint32_t peer,
 			 struct mmc_actions *actions)
 {
-	if (mmc_repair_advertises_to(&op->repair, peer))
+	if (op->mode != MMC_OP_CARRIED &&
+	    mmc_repair_advertises_to(&op->repair, peer))
 		mmc_op_tell_advert(op, actions);
 	else
-		mmc_op_tell_record(op, peer, actions);
+		mmc_op_answer(op, peer, 0, actions);
 }
 
 /*
@@ -79,6 +84,30 @@ static void poll_eager(struct mmc_op *op, struct mmc_actions *actions)
 	    !mmc_actions_room(actions))
 		return;
 	send_original(op, block, actions);
+}
+
+/* Multicasts the block of a Bcast along with the root's record. */
+static void poll_hub(struct mmc_op *op, struct mmc_actions *actions)
+{
+	if (op->entry.hub != op->config.rank || op->record.sent_chunks > 0 ||
+	    !mmc_actions_room(actions))
+		return;
+	mmc_op_answer(op, MMC_PEER_ALL, 0, actions);
+	op->record.sent_chunks = op->own.nchunks;
+}
+
+/*
+ * Returns whether the flow may begin: all have entered, as far as the operation waits
+ * for that, and know it of this rank. Where a Bcast may do without a whole barrier, a
+ * rank that has started something else waits for a barrier in vain.
+ */
+static bool has_entered(const struct mmc_op *op)
+{
+	if (!mmc_op_is_agreed(op) && op->config.may_be_bare)
+		return true;
+	return mmc_barrier_passed(&op->entry) &&
+	       op->entry.told == op->entry.nrounds &&
+	       (op->entry.hub != op->config.rank || op->record.sent_chunks > 0);
 }
 
 /* Sends a report to the parent or, on the root, the watermark to all, if one is due. */
@@ -156,6 +185,8 @@ static enum mmc_op_event completion(const struct mmc_op *op)
 {
 	uint64_t retain_bytes = op->config.retain_bytes;
 
+	if (op->mode == MMC_OP_CARRIED)
+		return MMC_OP_COMPLETE_WITH_COPY;
 	if (op->repair.policy->release == MMC_RELEASE_RIGHT ||
 	    op->own.nbytes > retain_bytes)
 		return MMC_OP_COMPLETE;
@@ -251,9 +282,9 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 	mmc_op_poll_liveness(op, now_ns, actions);
 	if (op->state == MMC_OP_ENTRY) {
 		poll_eager(op, actions);
+		poll_hub(op, actions);
 		poll_barrier(op, &op->entry, now_ns, actions);
-		if (mmc_barrier_passed(&op->entry) &&
-		    op->entry.told == op->entry.nrounds)
+		if (has_entered(op))
 			mmc_op_begin_flow(op, now_ns);
 	}
 	if (serves(op))

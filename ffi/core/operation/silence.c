@@ -122,7 +122,9 @@ void mmc_op_hear_sent(struct mmc_op *op, uint32_t source,
 {
 	uint32_t rank = op->config.rank;
 
-	op->summoned |= source == 0 && message->stamp_us != 0;
+	/* Of carried blocks a rank asks for itself alone. */
+	op->summoned |= source == 0 && message->stamp_us != 0 &&
+			op->mode != MMC_OP_CARRIED;
 	if (message->kind != MMC_MESSAGE_SENT)
 		return;
 	if (source != 0 && mmc_watermark_parent(source) == rank) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/operation/tell.h"
 
+#include "core/operation/carried.h"
 /*
  * Writes which rank is late, as far as is known here. The age of the evidence is
  * rounded up, so that it grows each time that it is passed on.
@@ -32,11 +33,12 @@ void mmc_op_message(const struct mmc_op *op, enum mmc_message_kind kind,
 	write_late(op, message);
 }
 
-void mmc_op_tell(struct mmc_op *op, uint32_t peer,
-		 const struct mmc_message *message, struct mmc_actions *actions)
+struct mmc_action *mmc_op_tell(struct mmc_op *op, uint32_t peer,
+			       const struct mmc_message *message,
+			       struct mmc_actions *actions)
 {
-	mmc_actions_tell(actions, op, op->config.channel, op->config.epoch,
-			 peer, message);
+	return mmc_actions_tell(actions, op, op->config.channel,
+				op->config.epoch, peer, message);
 }
 
 void mmc_op_tell_record(struct mmc_op *op, uint32_t peer,
@@ -46,6 +48,22 @@ void mmc_op_tell_record(struct mmc_op *op, uint32_t peer,
 
 	mmc_op_message(op, MMC_MESSAGE_RECORD, &message);
 	mmc_op_tell(op, peer, &message, actions);
+}
+
+void mmc_op_answer(struct mmc_op *op, uint32_t peer, uint32_t echo_us,
+		   struct mmc_actions *actions)
+{
+	struct mmc_run run = mmc_op_carried_to(op, peer);
+	struct mmc_message message;
+
+	mmc_op_message(op, MMC_MESSAGE_RECORD, &message);
+	message.echo_us = echo_us;
+	if (run.count > 0) {
+		message.kind = MMC_MESSAGE_BLOCKS;
+		message.nitems = run.count * (uint32_t)op->layout.block_bytes;
+		message.blocks = NULL;
+	}
+	mmc_op_tell(op, peer, &message, actions)->run = run;
 }
 
 /* The stamp asks for an answer; its lowest bit is set, since 0 is no stamp. */

@@ -10,16 +10,23 @@ void mmc_op_message(const struct mmc_op *op, enum mmc_message_kind kind,
 		    struct mmc_message *message);
 
 /*
- * Adds to `actions` that `message` is sent to `peer`. There must be room for that, as
- * for what the functions below add.
+ * Adds to `actions` that `message` is sent to `peer`, and returns that action. There must
+ * be room for it, as for what the functions below add.
  */
-void mmc_op_tell(struct mmc_op *op, uint32_t peer,
-		 const struct mmc_message *message,
-		 struct mmc_actions *actions);
+struct mmc_action *mmc_op_tell(struct mmc_op *op, uint32_t peer,
+			       const struct mmc_message *message,
+			       struct mmc_actions *actions);
 
 /* Sends this rank's record to `peer`. */
 void mmc_op_tell_record(struct mmc_op *op, uint32_t peer,
 			struct mmc_actions *actions);
+
+/*
+ * Sends this rank's record to `peer`, with the stamp that it echoes, or 0, and with the
+ * blocks that `peer` needs in the entry barrier, if this rank has them.
+ */
+void mmc_op_answer(struct mmc_op *op, uint32_t peer, uint32_t echo_us,
+		   struct mmc_actions *actions);
 
 /* Sends this rank's record to `peer`, and asks for the record of `peer`. */
 void mmc_op_ask_record(struct mmc_op *op, uint32_t peer, uint64_t now_ns,

@@ -26,6 +26,20 @@ static inline const struct mmc_block *mmc_op_own_block(const struct mmc_op *op)
 	return &op->own;
 }
 
+/*
+ * Returns what a copy holds that serves others (MMC_ACTION_DONE): this rank's block or,
+ * if the entry barrier's messages carry the blocks of all, these as if they were one.
+ */
+static inline struct mmc_block mmc_op_copied(const struct mmc_op *op)
+{
+	if (op->mode != MMC_OP_CARRIED || op->layout.sole)
+		return op->own;
+	return (struct mmc_block){
+		.nbytes = op->layout.total_bytes,
+		.nchunks = op->layout.nchunks,
+	};
+}
+
 /* Returns how many chunks are not present yet. */
 static inline uint32_t mmc_op_missing_chunks(const struct mmc_op *op)
 {

@@ -51,9 +51,11 @@ static bool is_report(uint32_t kind)
 	return kind == MMC_MESSAGE_REPORT || kind == MMC_MESSAGE_WATERMARK;
 }
 
-/* Returns the length of an item: an advert, or two numbers of 4 bytes. */
+/* Returns the length of an item: an advert, a byte, or two numbers of 4 bytes. */
 static size_t item_bytes(uint32_t kind)
 {
+	if (kind == MMC_MESSAGE_BLOCKS)
+		return 1;
 	return kind == MMC_MESSAGE_ADVERT ? ADVERT_BYTES : 8;
 }
 
@@ -63,6 +65,8 @@ static uint32_t items_max(uint32_t kind)
 		return MMC_RUNS_MAX;
 	if (kind == MMC_MESSAGE_ADVERT)
 		return 1;
+	if (kind == MMC_MESSAGE_BLOCKS)
+		return MMC_BLOCKS_BYTES_MAX;
 	return kind == MMC_MESSAGE_SENT ? MMC_SENT_MAX : 0;
 }
 
@@ -163,7 +167,10 @@ void mmc_message_encode(uint8_t *bytes, const struct mmc_message *message)
 	mmc_put_u32(bytes + LATE_RANK, message->late_rank);
 	mmc_put_u32(bytes + LATE_AGE_MS, message->late_age_ms);
 	mmc_put_u32(bytes + NITEMS, message->nitems);
-	encode_items(bytes + ITEMS, message);
+	if (message->kind != MMC_MESSAGE_BLOCKS)
+		encode_items(bytes + ITEMS, message);
+	else if (message->blocks != NULL)
+		memcpy(bytes + ITEMS, message->blocks, message->nitems);
 }
 
 /* Returns whether a record has known flags only, and each field a possible value. */
@@ -198,6 +205,10 @@ static bool advert_is_sane(const uint8_t *bytes, uint32_t nitems)
 /* Reads all items but adverts; returns whether each is possible. */
 static bool decode_items(struct mmc_message *message, const uint8_t *bytes)
 {
+	if (message->kind == MMC_MESSAGE_BLOCKS) {
+		message->blocks = bytes;
+		return true;
+	}
 	for (uint32_t i = 0; i < message->nitems; i++) {
 		const uint8_t *item = bytes + i * item_bytes(message->kind);
 

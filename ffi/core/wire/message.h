@@ -28,6 +28,7 @@ enum mmc_message_kind {
 	MMC_MESSAGE_DIRECT_NAK, /* a NAK to be answered by unicast */
 	MMC_MESSAGE_ADVERT,	/* the memory of the sender that may be read */
 	MMC_MESSAGE_SENT, /* how much other ranks have sent, as far as known */
+	MMC_MESSAGE_BLOCKS, /* blocks, of which the entry barrier's messages carry some */
 	MMC_MESSAGE_COUNT,
 };
 
@@ -52,17 +53,27 @@ struct mmc_message {
 	 */
 	uint32_t late_rank;
 	uint32_t late_age_ms; /* 0: no rank is known to be late */
-	uint32_t nitems;      /* how many of the following; 1 for an advert */
+	/* How many of the following; 1 for an advert. Blocks count in bytes. */
+	uint32_t nitems;
 	union {
 		struct mmc_advert advert;
 		struct mmc_run runs[MMC_RUNS_MAX];
 		uint32_t positions[MMC_CHAINS_MAX];
 		struct mmc_sent sent[MMC_SENT_MAX];
+		/*
+		 * The bytes of the blocks, in the message that was decoded. When one is
+		 * encoded, NULL leaves them to be written by the caller.
+		 */
+		const uint8_t *blocks;
 	};
 };
 
 /* The bytes between header and items in all messages but REPORT and WATERMARK. */
 #define MMC_MESSAGE_BYTES 72
+
+/* The most bytes of blocks that a message carries. */
+#define MMC_BLOCKS_BYTES_MAX                                                   \
+	(MMC_MESSAGE_BYTES_MAX - MMC_HEADER_BYTES - MMC_MESSAGE_BYTES)
 
 /* Returns the bytes that `message` takes behind its header. */
 size_t mmc_message_bytes(const struct mmc_message *message);
@@ -72,7 +83,7 @@ void mmc_message_encode(uint8_t *bytes, const struct mmc_message *message);
 
 /*
  * Reads a message of `kind`, which is the header's index without MMC_INDEX_CONTROL,
- * from the `nbytes` that follow the header. Returns 0, -MMC_ESHORT if its length does
+ * from the `nbytes` that follow the header, and to which blocks refer. Returns 0, -MMC_ESHORT if its length does
  * not agree with its fields, or -MMC_EINVAL if the kind is unknown or a field is out of
  * its range. `message` is written only on success.
  */

@@ -122,7 +122,9 @@ static int begin(struct mmc_stream *stream)
 	mmc_epochs_init(&stream->epochs, stream->epochs_memory,
 			stream->options.channel, team->rank, team->nranks,
 			&stream->counters);
-	return mmc_parking_init(&stream->parking, team->chunk_bytes);
+	return mmc_parking_init(&stream->parking,
+				mmc_max_u32(team->chunk_bytes,
+					    MMC_BLOCKS_BYTES_MAX));
 }
 
 /* Frees a stream and what begin() has allocated. */
