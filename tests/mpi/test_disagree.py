@@ -93,6 +93,12 @@ def blocking(comm: Intracomm, name: str, arguments: tuple[Any, ...]) -> None:
     getattr(comm, name)(*arguments)
 
 
+def all_in_order(comm: Intracomm, calls: list[Call]) -> None:
+    """Make blocking calls until one fails."""
+    for call in calls:
+        blocking(comm, *call)
+
+
 def by_request(comm: Intracomm, name: str, arguments: tuple[Any, ...]) -> None:
     """Make the non-blocking call, then wait for its request."""
     getattr(comm, f"I{name.lower()}")(*arguments).Wait()
@@ -141,3 +147,24 @@ def test_difference(
     with pytest.raises(Error, match=rf"unusable .* since .*{text}") as caught:
         blocking(comm, *allgather(comm, 1))
     assert caught.value.ranks == culprits
+
+
+@pytest.mark.network
+@pytest.mark.parametrize("name", ["Allgather", "Bcast"])
+def test_after_equal_bcasts(make_opened: Callable[..., Intracomm], name: str) -> None:
+    """Ranks that disagree while no rank waits for another raise an error soon.
+
+    A small Bcast that repeats the one before it may end on its root, and on ranks that
+    agree with the root, before another rank's different call is known. They learn of it
+    in a later one.
+    """
+    comm = make_opened()
+    require_two_ranks(comm)
+    last = comm.rank == comm.size - 1
+    for _ in range(2):
+        comm.Bcast(np.zeros(2), 0)
+    differing = allgather(comm, 2) if name == "Allgather" else bcast(comm, 3)
+    calls = [differing if last else bcast(comm, 2), *[bcast(comm, 2)] * 8]
+    with pytest.raises(Error, match="the ranks disagree") as caught:
+        all_in_order(comm, calls)
+    assert f"rank {comm.rank} of {comm.size}" in str(caught.value)
