@@ -50,7 +50,7 @@ class Pair:
     world
         A communicator of the ranks.
     library
-        What carries out the Reduce_scatter.
+        The communicator that runs the Reduce_scatter: the MPI library's, or gloo's.
     nbytes
         Bytes of each rank's block.
     """

@@ -74,7 +74,7 @@ static const uint8_t *chunk_bytes_of(const struct mmc_request *request,
 		mmc_op_copied(op).offset_bytes);
 }
 
-/* What one action sends: parcels, and the heads to which they refer. */
+/* The parcels of one action, with the heads that they point to. */
 struct batch {
 	struct mmc_parcel parcels[MMC_BATCH_CHUNKS_WIDE];
 	uint8_t heads[MMC_BATCH_CHUNKS_WIDE][HEAD_BYTES_MAX];

@@ -204,7 +204,10 @@ static void add_stages(const struct mmc_request *request, uint64_t now_ns)
 		return;
 	}
 	begun_ns = mmc_op_begun_ns(op);
-	/* Who sends everything is done once that is sent, and asks for nothing. */
+	/*
+	 * A rank that sends all the data receives none: its operation has no repair stage,
+	 * and is done once the data is sent.
+	 */
 	heard_ns = hears ? mmc_op_heard_ns(op) : end_ns;
 	add_stage(request, MMC_TRACE_ENTRY, request->start_ns, begun_ns);
 	add_stage(request, MMC_TRACE_MULTICAST, begun_ns, heard_ns);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a stream tells its trace: its operations and their stages once they have ended,
- * and whom a caller awaited that had nothing to do. The caller of each function holds
- * the progress lock.
+ * Records a stream's operations in its trace: each operation with its stages once it has
+ * ended, and each wait of an idle caller with the rank that it awaited. The caller of
+ * each function holds the progress lock.
  */
 #ifndef MMC_ENGINE_TRACING_H
 #define MMC_ENGINE_TRACING_H

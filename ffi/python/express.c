@@ -281,66 +281,61 @@ static int carry_bcast(struct mmc_py_express *express,
 
 /* ---- for Python ---------------------------------------------------------- */
 
-static bool has_three(Py_ssize_t count)
-{
-	if (count == 3)
-		return true;
-	PyErr_SetString(PyExc_TypeError, "3 arguments are expected");
-	return false;
-}
-
 static PyObject *answer(int result)
 {
 	return result < 0 ? NULL : PyBool_FromLong(result);
 }
 
+/*
+ * Runs a collective; one whose blocks are small is the MPI library's unless `is_forced`.
+ * Returns what Python gets: True if it has ended.
+ */
+static PyObject *run(PyObject *self, PyObject *const *arguments,
+		     Py_ssize_t count, enum mmc_py_collective collective,
+		     bool is_forced)
+{
+	struct mmc_py_express *express = (struct mmc_py_express *)self;
+	bool gathers = collective == MMC_PY_ALLGATHER;
+	int small = 0;
+
+	if (count != 3) {
+		PyErr_SetString(PyExc_TypeError, "3 arguments are expected");
+		return NULL;
+	}
+	if (!is_forced)
+		small = mmc_py_is_below(express->limits,
+					arguments[gathers ? 2 : 1],
+					gathers ? MMC_PY_BLOCKS : MMC_PY_BLOCK);
+	if (small < 0)
+		return NULL;
+	if (small > 0)
+		return answer(leave_to_library(express, collective, arguments));
+	return answer(gathers ? carry_allgather(express, arguments, is_forced)
+			      : carry_bcast(express, arguments, is_forced));
+}
+
 PyObject *mmc_py_allgather(PyObject *self, PyObject *const *arguments,
 			   Py_ssize_t count)
 {
-	struct mmc_py_express *express = (struct mmc_py_express *)self;
-	int small;
-
-	if (!has_three(count))
-		return NULL;
-	small = mmc_py_is_below(express->limits, arguments[2], MMC_PY_BLOCKS);
-	if (small < 0)
-		return NULL;
-	return answer(
-		small ? leave_to_library(express, MMC_PY_ALLGATHER, arguments)
-		      : carry_allgather(express, arguments, false));
+	return run(self, arguments, count, MMC_PY_ALLGATHER, false);
 }
 
 PyObject *mmc_py_bcast(PyObject *self, PyObject *const *arguments,
 		       Py_ssize_t count)
 {
-	struct mmc_py_express *express = (struct mmc_py_express *)self;
-	int small;
-
-	if (!has_three(count))
-		return NULL;
-	small = mmc_py_is_below(express->limits, arguments[1], MMC_PY_BLOCK);
-	if (small < 0)
-		return NULL;
-	return answer(small ? leave_to_library(express, MMC_PY_BCAST, arguments)
-			    : carry_bcast(express, arguments, false));
+	return run(self, arguments, count, MMC_PY_BCAST, false);
 }
 
 PyObject *mmc_py_run_allgather(PyObject *self, PyObject *const *arguments,
 			       Py_ssize_t count)
 {
-	return !has_three(count)
-		       ? NULL
-		       : answer(carry_allgather((struct mmc_py_express *)self,
-						arguments, true));
+	return run(self, arguments, count, MMC_PY_ALLGATHER, true);
 }
 
 PyObject *mmc_py_run_bcast(PyObject *self, PyObject *const *arguments,
 			   Py_ssize_t count)
 {
-	return !has_three(count)
-		       ? NULL
-		       : answer(carry_bcast((struct mmc_py_express *)self,
-					    arguments, true));
+	return run(self, arguments, count, MMC_PY_BCAST, true);
 }
 
 PyObject *mmc_py_run_node_barrier(PyObject *self, PyObject *none)

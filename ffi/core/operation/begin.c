@@ -80,7 +80,10 @@ void mmc_op_begin_flow(struct mmc_op *op, uint64_t now_ns)
 	const struct mmc_terms *terms = &op->record.terms;
 	uint64_t srtt_ns =
 		mmc_min_u64(terms->srtt_us * MMC_US_NS, MMC_PATH_SRTT_MAX_NS);
-	/* What an eager operation has sent by now depends on it, in any mode. */
+	/*
+	 * The chains are planned before the mode changes below: an eager operation has
+	 * already sent its chunks by its own chains.
+	 */
 	uint32_t nchains = nchains_of(op);
 
 	mmc_count(op->config.counters, MMC_COUNT_ENTRY_NS,

@@ -2,6 +2,7 @@
 #include "core/operation/tell.h"
 
 #include "core/operation/carried.h"
+
 /*
  * Writes which rank is late, as far as is known here. The age of the evidence is
  * rounded up, so that it grows each time that it is passed on.

@@ -14,7 +14,10 @@
 
 struct mmc_trace;
 
-/* What the fields of an event mean besides those that all kinds have. */
+/*
+ * The kinds of events. The comment of each kind says what the fields mean whose meaning
+ * depends on the kind.
+ */
 enum mmc_trace_kind {
 	/*
 	 * `detail`: its enum mmc_kind, or MMC_NODE_BARRIER; `amount`: the bytes of a
