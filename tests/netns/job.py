@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -184,12 +184,28 @@ class Sharing(Job):
     program = Path(__file__).with_name("sharing.py")
 
 
-def over_mappings(names: Iterable[str]) -> pytest.MarkDecorator:
-    """Run a test on each mapping under Open MPI, and on "mixed" under the others."""
+def briefly(values: Iterable[object], brief: Container[object]) -> list[Any]:
+    """Return parameters of a test, of which those that are not `brief` need --long."""
+    return [
+        each if each in brief else pytest.param(each, marks=pytest.mark.long)
+        for each in values
+    ]
+
+
+def over_mappings(names: Iterable[str], brief: Container[str]) -> pytest.MarkDecorator:
+    """Run a test on each mapping under Open MPI, and on "mixed" under the others.
+
+    Under Open MPI, mappings that are not `brief` need --long.
+    """
     return pytest.mark.parametrize(
         ("launcher", "mapping"),
         [
-            *((OPENMPI, name) for name in names),
+            *(
+                pytest.param(
+                    OPENMPI, name, marks=() if name in brief else pytest.mark.long
+                )
+                for name in names
+            ),
             *((each.values[0], "mixed") for each in LAUNCHERS[1:]),
         ],
         ids=lambda each: each if isinstance(each, str) else each.name,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from exchange import FORMS, KINDS
-from job import SETTINGS, Job, Rounds, over_mappings, summed_stats
+from job import SETTINGS, Job, Rounds, briefly, over_mappings, summed_stats
 from results import read
 
 from bench.testbed.cluster import Cluster
@@ -27,7 +27,7 @@ MAPPINGS = {
 pytestmark = pytest.mark.timeout(120)
 
 
-@over_mappings(MAPPINGS)
+@over_mappings(MAPPINGS, brief=["cyclic", "uneven"])
 def test_operations(
     cluster: Cluster, tmp_path: Path, launcher: Launcher, mapping: str
 ) -> None:
@@ -59,7 +59,7 @@ def test_operations(
     assert stats["rx_repaired_chunks"] > 0
 
 
-@pytest.mark.parametrize("mapping", MAPPINGS)
+@pytest.mark.parametrize("mapping", briefly(MAPPINGS, brief=["cyclic", "mixed"]))
 def test_a_host_receives_once(cluster: Cluster, tmp_path: Path, mapping: str) -> None:
     """A host gets each block from elsewhere once, and what it has itself not at all.
 
@@ -173,7 +173,7 @@ def test_a_rank_dies_on_one_node(cluster: Cluster, tmp_path: Path, victim: int) 
 
 
 @pytest.mark.parametrize("victim", [0, 1, 3])
-@pytest.mark.parametrize("mapping", ["block", "cyclic"])
+@pytest.mark.parametrize("mapping", briefly(["block", "cyclic"], brief=["cyclic"]))
 def test_a_rank_dies_on_one_of_several_nodes(
     cluster: Cluster, tmp_path: Path, mapping: str, victim: int
 ) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from job import Sharing, summed_stats
+from job import Sharing, briefly, summed_stats
 
 from bench.testbed.cluster import Cluster
 
@@ -19,7 +19,7 @@ MAPPINGS = {
 pytestmark = pytest.mark.timeout(120)
 
 
-@pytest.mark.parametrize("mapping", MAPPINGS)
+@pytest.mark.parametrize("mapping", briefly(MAPPINGS, brief=["block", "uneven"]))
 def test_results(cluster: Cluster, tmp_path: Path, mapping: str) -> None:
     """Results are right, and not torn while others go on, though a host loses some."""
     places = MAPPINGS[mapping]
