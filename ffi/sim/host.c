@@ -65,7 +65,8 @@ static int open_endpoint(struct mmc_host *host, struct mmc_endpoint **endpoint)
 	if (rv < 0)
 		return rv;
 	return mmc_fault_wrap(spec->fault, host->rank, &host->endpoint->base,
-			      (enum mmc_checksum)spec->checksum, endpoint);
+			      (enum mmc_checksum)spec->checksum, false,
+			      endpoint);
 }
 
 static int open_buffers(struct mmc_host *host)
