@@ -65,14 +65,14 @@ def missing() -> dict[str, str]:
 def _open(primitive: str) -> str:
     """Open a primitive's library; return why that fails, or ""."""
     reasons = []
-    for library in ("", *_modules(primitive)):
+    for library in ("", *modules(primitive)):
         if lib.mmc_primitive_open(PRIMITIVES[primitive], library.encode()) == 0:
             return ""
         reasons.append(last_error())
     return "; ".join(reasons)
 
 
-def _modules(primitive: str) -> Iterator[str]:
+def modules(primitive: str) -> Iterator[str]:
     """Yield the paths of modules of Python that have a primitive's library in them."""
     if primitive != "aegis":
         return
