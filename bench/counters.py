@@ -80,7 +80,7 @@ def operations(folder: Path) -> dict[str, dict[str, float]]:
     wrapped = re.findall(r"^WRAP\(.*?, (\w+),", source.read_text(), re.MULTILINE)
     sources = [
         *_sources(*_ENGINE),
-        *_sources("drivers", "drivers/udp", "drivers/fault"),
+        *_sources("drivers", "drivers/udp", "drivers/fault", "drivers/protect"),
     ]
     _run(
         *("gcc", *_FLAGS, "-fno-builtin-memcpy", "-fno-builtin-memmove", "-pthread"),

@@ -148,6 +148,12 @@ struct mmc_endpoint {
 	 */
 	uint64_t tx_calls;
 	uint64_t rx_calls;
+	/*
+	 * How many datagrams were dropped because no rank has sealed them, and because
+	 * they had come before; 0 without protection (protect/protect.h).
+	 */
+	uint64_t rx_forged;
+	uint64_t rx_replayed;
 };
 
 struct mmc_driver {

@@ -6,6 +6,7 @@
 
 #include "core/counters.h"
 #include "drivers/fault/fault.h"
+#include "drivers/protect/protect.h"
 #include "engine/state.h"
 #include "support/bits.h"
 
@@ -42,6 +43,32 @@ static uint32_t registrations_max(const struct mmc_sim_spec *spec,
 	return tight ? spec->registrations : UINT32_MAX;
 }
 
+/* Protects the datagrams of an endpoint by the stand-in, with the run's secret. */
+static int protect(const struct mmc_host *host, struct mmc_endpoint **endpoint)
+{
+	const struct mmc_sim_spec *spec = host->stage->spec;
+	const struct mmc_protect_options options = {
+		.primitive = &mmc_sim_primitive,
+		.mode = (enum mmc_protect)spec->protect,
+		.rank = host->rank,
+		.nranks = spec->nranks,
+		.body_bytes =
+			mmc_max_u32(spec->chunk_bytes / host->stage->scale,
+				    MMC_MESSAGE_BYTES_MAX - MMC_HEADER_BYTES),
+	};
+	struct mmc_secret *secret;
+	int rv = mmc_protect_wrap(&options, *endpoint, endpoint);
+
+	if (rv == 0)
+		rv = mmc_secret_create(&secret);
+	if (rv < 0)
+		return rv;
+	memcpy(mmc_secret_bytes(secret), &spec->seed, sizeof(spec->seed));
+	rv = mmc_protect_start(*endpoint, secret);
+	mmc_secret_free(secret);
+	return rv;
+}
+
 static int open_endpoint(struct mmc_host *host, struct mmc_endpoint **endpoint)
 {
 	const struct mmc_sim_spec *spec = host->stage->spec;
@@ -64,8 +91,12 @@ static int open_endpoint(struct mmc_host *host, struct mmc_endpoint **endpoint)
 
 	if (rv < 0)
 		return rv;
-	return mmc_fault_wrap(spec->fault, host->rank, &host->endpoint->base,
-			      (enum mmc_checksum)spec->checksum, endpoint);
+	rv = mmc_fault_wrap(spec->fault, host->rank, &host->endpoint->base,
+			    (enum mmc_checksum)spec->checksum,
+			    spec->protect != MMC_PROTECT_OFF, endpoint);
+	if (rv == 0 && spec->protect != MMC_PROTECT_OFF)
+		rv = protect(host, endpoint);
+	return rv;
 }
 
 static int open_buffers(struct mmc_host *host)
@@ -124,7 +155,7 @@ int mmc_host_open(struct mmc_host *host, struct mmc_stage *stage, uint32_t rank)
 		.nranks = spec->nranks,
 		.subgroups = spec->subgroups,
 		.chunk_bytes = spec->chunk_bytes / stage->scale,
-		.checksum = spec->checksum,
+		.checksum = mmc_stage_checksum(spec),
 		.zero_copy = spec->zero_copy > 0,
 	};
 	struct mmc_endpoint *endpoint;
@@ -352,4 +383,6 @@ void mmc_host_sum_counters(struct mmc_host *host)
 	}
 	mmc_team_counters(host->team, counters.value);
 	outcome->evacuated_chunks = counters.value[MMC_COUNT_EVACUATED_CHUNKS];
+	outcome->rx_forged = counters.value[MMC_COUNT_RX_FORGED];
+	outcome->rx_replayed = counters.value[MMC_COUNT_RX_REPLAYED];
 }

@@ -50,9 +50,10 @@ struct mmc_monitor {
 	uint32_t eager_bytes;
 	bool blind; /* traffic is only counted */
 	enum mmc_checksum checksum;
-	const uint64_t *channels;	     /* of the streams */
-	struct mmc_monitor_op *ops;	     /* [nstreams][nops] */
-	struct mmc_traffic_count *sent;	     /* what each rank has sent */
+	uint32_t seal_bytes;		/* by which each datagram is longer */
+	const uint64_t *channels;	/* of the streams */
+	struct mmc_monitor_op *ops;	/* [nstreams][nops] */
+	struct mmc_traffic_count *sent; /* what each rank has sent */
 	uint64_t control[MMC_CONTROL_COUNT]; /* datagrams seen of each kind */
 	uint64_t stall_end_ns; /* end of the last stall of any rank */
 	uint32_t drop_kind;    /* the kind of the datagram to lose */

@@ -100,6 +100,7 @@ int mmc_result_fill(struct mmc_sim_result *result, struct mmc_run_state *run)
 		.last_arrival_ns = run->last_arrival_ns,
 		.events = network->nevents,
 		.datagrams = run->narrivals,
+		.sealed = run->stage.seals.count,
 	};
 
 	if (!filled.ranks || !filled.links) {

@@ -225,6 +225,16 @@ static void check_hosts(struct mmc_run_state *run)
 	}
 }
 
+/* A nonce must not be used twice under a key, whatever happens in a run. */
+static void check_seals(struct mmc_run_state *run)
+{
+	const struct mmc_seals *seals = &run->stage.seals;
+
+	if (seals->repeated)
+		mmc_finding_add(&run->stage.finding, run->stage.network.now_ns,
+				"a nonce was used twice under a key");
+}
+
 static bool all_succeeded(const struct mmc_run_state *run)
 {
 	for (uint32_t i = 0; i < run->nhosts; i++)
@@ -237,6 +247,7 @@ static void check_end(struct mmc_run_state *run)
 {
 	if (all_succeeded(run))
 		mmc_monitor_check_all_sent(&run->stage.monitor);
+	check_seals(run);
 	check_buffers(run);
 	check_links(run);
 	check_hosts(run);
@@ -261,7 +272,7 @@ static int run_once(const struct mmc_sim_spec *spec, uint64_t drop_index,
 	handle_events(&run);
 	if (!mmc_finding_exists(&run.stage.finding))
 		check_end(&run);
-	if (run.stage.network.out_of_memory) {
+	if (run.stage.network.out_of_memory || run.stage.seals.out_of_memory) {
 		rv = -MMC_ENOMEM;
 		goto out_close;
 	}

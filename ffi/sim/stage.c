@@ -45,6 +45,8 @@ static bool spec_is_sane(const struct mmc_sim_spec *spec)
 	       (spec->root < spec->nranks || spec->root == MMC_SIM_NOBODY) &&
 	       spec->repair <= MMC_REPAIR_READ &&
 	       spec->checksum <= MMC_CHECKSUM_FULL && spec->loss_ppm < PPM &&
+	       spec->protect <= MMC_PROTECT_ENCRYPT &&
+	       (spec->protect == MMC_PROTECT_OFF || spec->zero_copy == 0) &&
 	       spec->zero_copy <= 4096 && spec->uplink_loss_ppm < PPM &&
 	       spec->duplicate_ppm < PPM && spec->host_ranks > 0 &&
 	       outage_is_sane(spec) &&
@@ -71,8 +73,10 @@ static int open_network(struct mmc_stage *stage)
 	uint32_t chunk_bytes = spec->chunk_bytes / stage->scale;
 	uint32_t longest_bytes = mmc_max_u32(chunk_bytes + MMC_HEADER_BYTES,
 					     MMC_MESSAGE_BYTES_MAX);
-	uint32_t crc_bytes = spec->checksum == MMC_CHECKSUM_FULL ? MMC_CRC_BYTES
-								 : 0;
+	uint32_t crc_bytes = mmc_stage_checksum(spec) == MMC_CHECKSUM_FULL
+				     ? MMC_CRC_BYTES
+				     : 0;
+	uint32_t added_bytes = crc_bytes + mmc_stage_seal_bytes(spec);
 	const struct mmc_network_options options = {
 		.nhosts = spec->nranks,
 		.nswitches = spec->nswitches,
@@ -95,8 +99,8 @@ static int open_network(struct mmc_stage *stage)
 			.begin_ns = spec->outage_ns,
 			.end_ns = spec->outage_end_ns,
 		},
-		.datagram_bytes_max = longest_bytes + crc_bytes,
-		.head_bytes = MMC_HEADER_BYTES + crc_bytes,
+		.datagram_bytes_max = longest_bytes + added_bytes,
+		.head_bytes = MMC_HEADER_BYTES + added_bytes,
 		.payload_scale = stage->scale,
 		.seed = ~spec->seed,
 	};
@@ -218,7 +222,8 @@ static int open_monitor(struct mmc_stage *stage)
 		.repair = spec->repair,
 		.eager_bytes = spec->eager_bytes / stage->scale,
 		.blind = spec->unwatched != 0,
-		.checksum = (enum mmc_checksum)spec->checksum,
+		.checksum = mmc_stage_checksum(spec),
+		.seal_bytes = mmc_stage_seal_bytes(spec),
 		.channels = stage->channels,
 	};
 	rv = mmc_monitor_init(&stage->monitor, stage->ops);
@@ -234,6 +239,7 @@ int mmc_stage_open(struct mmc_stage *stage, const struct mmc_sim_spec *spec)
 	int rv;
 
 	*stage = (struct mmc_stage){ .spec = spec };
+	mmc_seals_enter(&stage->seals);
 	if (!spec_is_sane(spec))
 		return -MMC_EINVAL;
 	stage->scale = payload_scale(spec);
@@ -257,6 +263,7 @@ void mmc_stage_close(struct mmc_stage *stage)
 		mmc_sim_op_free(&stage->ops[i]);
 	free(stage->ops);
 	free(stage->kernels);
+	mmc_seals_free(&stage->seals);
 	mmc_sim_regions_free(&stage->regions);
 	mmc_network_free(&stage->network);
 }

@@ -9,6 +9,7 @@
 #include "drivers/sim/inquiries.h"
 #include "drivers/sim/regions.h"
 #include "sim/monitor.h"
+#include "sim/seals.h"
 
 #define MMC_SIM_STREAMS_MAX 64
 
@@ -32,6 +33,7 @@ struct mmc_stage {
 	enum mmc_sim_kernel *kernels; /* [nranks] */
 	struct mmc_monitor monitor;
 	struct mmc_finding finding;
+	struct mmc_seals seals;
 	uint64_t channels[MMC_SIM_STREAMS_MAX];
 	struct mmc_sim_op *ops; /* [nstreams][nops] */
 	uint32_t nrunning;	/* operations yet to end, on ranks that live */
@@ -42,6 +44,22 @@ struct mmc_stage {
  * cannot be run, or -MMC_ENOMEM; mmc_stage_close() must be called in either case.
  */
 int mmc_stage_open(struct mmc_stage *stage, const struct mmc_sim_spec *spec);
+
+/* Returns by how much protection makes each datagram of a run longer. */
+static inline uint32_t mmc_stage_seal_bytes(const struct mmc_sim_spec *spec)
+{
+	return spec->protect != MMC_PROTECT_OFF ? MMC_SEAL_BYTES : 0;
+}
+
+/* Returns the checksum of a run's datagrams: a seal takes the place of a CRC. */
+static inline enum mmc_checksum
+mmc_stage_checksum(const struct mmc_sim_spec *spec)
+{
+	return spec->protect != MMC_PROTECT_OFF &&
+			       spec->checksum == MMC_CHECKSUM_FULL
+		       ? MMC_CHECKSUM_HEADER
+		       : (enum mmc_checksum)spec->checksum;
+}
 
 void mmc_stage_close(struct mmc_stage *stage);
 

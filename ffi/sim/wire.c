@@ -21,7 +21,10 @@ const char *mmc_wire_read(struct mmc_wire *wire,
 {
 	const struct mmc_frame *frame = wire->frame;
 
-	if (mmc_header_decode(&wire->header, frame->bytes, frame->nbytes,
+	if (frame->nbytes < monitor->network->options.head_bytes)
+		return "it is too short";
+	if (mmc_header_decode(&wire->header, frame->bytes,
+			      frame->nbytes - monitor->seal_bytes,
 			      monitor->checksum) < 0)
 		return "the header cannot be decoded";
 	if (!find_stream(wire, monitor))

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
@@ -144,6 +144,11 @@ class Private(MPI.Intracomm):
         except BaseException:
             absence.leave()
             raise
+
+    def spread(self, memory: Any, limit_s: float, what: str) -> None:
+        """Give the bytes of rank 0's `memory` to all ranks, in their own `memory`."""
+        request = self.Ibcast([memory, MPI.BYTE], 0)
+        complete(request, limit_s, what, buffers=memory)
 
     def _share(
         self,

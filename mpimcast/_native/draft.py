@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from mpimcast._native.protection import Protection
 
 
 class Draft(NamedTuple):
@@ -34,6 +37,8 @@ class Draft(NamedTuple):
         The Q_Key, which RDMA devices check in the datagrams that they receive.
     leaders : tuple of int
         The ranks of the communicator that are in the team; empty if all are.
+    protection : Protection or None
+        How the team's datagrams are protected; None if they are not.
     """
 
     rank: int
@@ -46,10 +51,18 @@ class Draft(NamedTuple):
     port: int
     qkey: int
     leaders: tuple[int, ...] = ()
+    protection: Protection | None = None
 
     def number(self, rank: int) -> int:
         """Return the number in the communicator of a rank of the team."""
         return self.leaders[rank] if self.leaders else rank
+
+    @property
+    def seal_bytes(self) -> int:
+        """By how much protection makes each datagram longer."""
+        from mpimcast._native.protection import SEAL_BYTES
+
+        return SEAL_BYTES if self.protection is not None else 0
 
     @property
     def same_host(self) -> bool:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mpimcast._native.draft import Draft
+    from mpimcast._native.protection import Secret
     from mpimcast._settings.config import Config
 
 
@@ -113,6 +114,7 @@ class Endpoint:
                 "unattended": config.progress_thread == "off",
                 "crowded": draft.crowded,
                 "timeout_ns": nanoseconds(config.timeout),
+                **({} if draft.protection is None else draft.protection.options()),
                 **specific,
             },
         )
@@ -130,13 +132,21 @@ class Endpoint:
         self.rank = draft.rank
         self.nranks = len(draft.hosts)
         self.chunk_bytes = chunk_bytes
-        self.rdma = specific.get("transport") == TRANSPORT_VERBS
+        over_verbs = specific.get("transport") == TRANSPORT_VERBS
+        self.reads_memory = over_verbs and draft.protection is None
 
     def address(self) -> bytes:
         """Return the address that the other ranks need to connect."""
         address = ffi.new("uint8_t[]", lib.mmc_team_address_bytes(self.c))
         lib.mmc_team_address(self.c, address)
         return bytes(ffi.buffer(address))
+
+    def protect(self, secret: Secret) -> None:
+        """Take the secret of a protected team, which is wiped."""
+        check(
+            lib.mmc_team_protect(self.c, secret.c),
+            "cannot protect the team's datagrams",
+        )
 
     def connect(self, addresses: bytes) -> None:
         """Connect to all ranks, whose addresses follow each other in rank order."""

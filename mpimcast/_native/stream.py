@@ -142,4 +142,4 @@ def _repair_policy(endpoint: Endpoint, config: Config) -> str:
     """Return the policy that REPAIR names, or that "auto" means for a transport."""
     if config.repair != "auto":
         return config.repair
-    return "read" if endpoint.rdma else "nak"
+    return "read" if endpoint.reads_memory else "nak"

@@ -35,6 +35,8 @@ class Transport(ABC):
     ----------
     name : str
         The transport's name, as in TRANSPORT.
+    rdma : bool
+        Whether devices access the ranks' memory by themselves.
     needs_thread : bool
         Whether a rank can get missing data only from processes that answer its NAKs, so
         that each process needs a thread to answer them.
@@ -46,6 +48,7 @@ class Transport(ABC):
     """
 
     name: ClassVar[str]
+    rdma: ClassVar[bool]
     needs_thread: ClassVar[bool]
     smaller_chunk_bytes: ClassVar[tuple[int, ...]]
 
@@ -117,9 +120,11 @@ class Transport(ABC):
         Parameters
         ----------
         most_bytes
-            The largest chunk that each rank's device carries, by rank.
+            The largest chunk that each rank's device carries, by rank; protection takes
+            some of it.
         """
         wanted = self._config.chunk_bytes
+        most_bytes = [most - self.draft.seal_bytes for most in most_bytes]
         for place, most in enumerate(most_bytes):
             if most < wanted:
                 rank = self.draft.number(place)
@@ -135,6 +140,7 @@ class Udp(Transport):
     """UDP multicast."""
 
     name = "udp"
+    rdma = False
     needs_thread = True
     # Chunks that fit Ethernet's MTU, then those of tunnels, and at last any IPv4 path.
     smaller_chunk_bytes = (1456, 1356, 1200, 508)
@@ -285,6 +291,7 @@ class Verbs(Transport):
     """Multicast over RDMA devices: InfiniBand, or RoCE v2."""
 
     name = "verbs"
+    rdma = True
     needs_thread = False
     smaller_chunk_bytes = (2032, 1008, 496, 240)  # InfiniBand's MTUs, less our header
 

@@ -151,7 +151,7 @@ def introduce(config: Config, team: str = "") -> dict[str, Any]:
         The name of this rank's team of the same processes; empty if it has none.
     """
     try:
-        from mpimcast._native import core, devices
+        from mpimcast._native import core, devices, protection
     except ImportError as error:
         raise TransportError(
             f"mpimcast's C library cannot be loaded: {error}"
@@ -170,6 +170,7 @@ def introduce(config: Config, team: str = "") -> dict[str, Any]:
         "port": config.group_ports.draw(),
         # Only privileged users may use keys in which bit 31 is set.
         "qkey": secrets.randbelow(2**31),
+        "unprotected": protection.missing() if config.protect != "off" else {},
     }
 
 

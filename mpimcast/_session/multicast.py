@@ -9,19 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 from mpimcast._mpi.agreement import exchange, together
 from mpimcast._native.transport import wanted
-from mpimcast._session import rails, teams
+from mpimcast._session import protecting, rails, teams
 from mpimcast._session.introduction import draft_of, is_crowded
 from mpimcast._session.opening import Opening
-from mpimcast.errors import TransportError
+from mpimcast._session.protecting import secret
+from mpimcast.errors import ConfigError, TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpimcast._native.draft import Draft
     from mpimcast._native.endpoint import Endpoint
+    from mpimcast._native.protection import Protection
     from mpimcast._native.transport import Transport
     from mpimcast._session.introduction import Introduction
     from mpimcast._session.sharing import Shared
+    from mpimcast._settings.config import Config
 
 # How long each round of probing listens: most networks need only the first, but a
 # switch that has just learnt of a group may take longer.
@@ -46,6 +49,13 @@ def open_team(
     The node leaders have an endpoint, or all ranks if none of them share memory.
     """
     config, facts = introduction.config, introduction.facts
+    protection = protecting.choose(
+        config,
+        kind,
+        [fact["unprotected"] for fact in facts],
+        warns=introduction.private.Get_rank() == 0,
+    )
+    _check_thread(config, kind, protection)
     parts, names = [tuple(range(len(facts)))], [config.net_devices]
     if shared is not None:
         shared, names = rails.choose(introduction, kind, shared)
@@ -54,7 +64,7 @@ def open_team(
     with contextlib.ExitStack() as undo:
         for number, (ranks, name) in enumerate(zip(parts, names, strict=True), 1):
             own = dataclasses.replace(config, net_devices=name)
-            draft = _draft(introduction, ranks, shared)
+            draft = _draft(introduction, ranks, shared)._replace(protection=protection)
             opening = _EndpointOpening(introduction, kind(own, draft), ranks)
             try:
                 opened = opening.run()
@@ -73,6 +83,17 @@ def open_team(
     team = facts[parts[0][0]]["name"]
     means = teams.Means(team, kind.name, path, endpoint, shared, rail)
     return teams.add(introduction.private, config, means)
+
+
+def _check_thread(
+    config: Config, kind: type[Transport], protection: Protection | None
+) -> None:
+    """Raise ConfigError if PROGRESS_THREAD=off would leave NAKs without an answer."""
+    if config.progress_thread == "off" and kind.rdma and protection is not None:
+        raise ConfigError(
+            f"PROGRESS_THREAD=off does not work over {kind.name} with "
+            f"PROTECT={config.protect}: what is lost cannot be read from memory"
+        )
 
 
 def _draft(
@@ -127,26 +148,40 @@ class _EndpointOpening:
             self._step,
         )
         most = transport.choose(opening.find())
+        seal, protection = transport.draft.seal_bytes, transport.draft.protection
         smaller = (
             []
             if self._config.chunk_bytes
-            else [n for n in transport.smaller_chunk_bytes if n < most]
+            else [n - seal for n in transport.smaller_chunk_bytes if n - seal < most]
         )
         for chunk_bytes in [most, *smaller]:
             with contextlib.ExitStack() as attempt:
                 attempt.callback(opening.close)
                 opening.create(chunk_bytes)
-                opening.connect()
+                with secret(protection, self._private, self._config) as shared:
+                    opening.connect(shared)
                 failure, narrow = self._probe(opening.endpoint, chunk_bytes)
                 if not failure:
                     attempt.pop_all()
                     if not mine:
                         return None
                     words = f"{transport.describe()}, chunks of {chunk_bytes} bytes"
-                    return opening.hand_over(), words
+                    return opening.hand_over(), words + self._protected()
             if not narrow:
                 break
         raise TransportError(failure)
+
+    def _protected(self) -> str:
+        """Return in words how the datagrams are protected, if PROTECT is not off."""
+        config, protection = self._config, self._transport.draft.protection
+        if config.protect == "off":
+            return ""
+        if protection is None:
+            return f", not protected (PROTECT={config.protect})"
+        words = f", {protection.describe()}"
+        if self._transport.rdma and config.zero_copy:
+            words += "; ZERO_COPY counts only with PROTECT=off"
+        return words
 
     def _step(self, act: Callable[[], object]) -> list[Any]:
         """Run `act` on these ranks; return all ranks' results."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mpimcast._native.endpoint import Endpoint
+    from mpimcast._native.protection import Secret
     from mpimcast._native.transport import Transport
 
     Part = tuple[int, ...]
@@ -80,9 +81,12 @@ class Opening:
             told = self._step(lambda: self._create(chunk_bytes))
         self._addresses = [told[rank] for rank in self._part]
 
-    def connect(self) -> None:
-        """Connect the endpoints of each part; they have then joined the groups."""
-        self._step(self._connect)
+    def connect(self, secret: Secret | None = None) -> None:
+        """Connect the endpoints of each part; they have then joined the groups.
+
+        Those of a protected team take the `secret` of its ranks before.
+        """
+        self._step(lambda: self._connect(secret))
 
     def hand_over(self) -> Endpoint:
         """Return the endpoint, which the caller closes from here on."""
@@ -115,6 +119,8 @@ class Opening:
                 ) from error
         return self.endpoint.address().hex()
 
-    def _connect(self) -> None:
+    def _connect(self, secret: Secret | None) -> None:
         assert self.endpoint is not None  # noqa: S101 -- `create` came first
+        if secret is not None:
+            self.endpoint.protect(secret)
         self.endpoint.connect(bytes.fromhex("".join(self._addresses)))

@@ -157,6 +157,7 @@ def _settings(config: Config) -> tuple[object, ...]:
         config.ports,
         config.chunk_bytes,
         config.checksum,
+        config.protect,
         config.ttl,
         config.join,
         config.pkey_index,

@@ -38,6 +38,9 @@ _NETWORK_MIN_BYTES = 64 << 10
 # that the Linux kernel gives to sockets that ask for any.
 _GROUP_PORTS = Ports(20480, 32767)
 
+# Whether datagrams are protected unless PROTECT says.
+_PROTECT = "off"
+
 # The settings that may differ between ranks. All others must be equal.
 LOCAL = frozenset({"net_devices", "progress", "warn_after", "log", "trace"})
 
@@ -148,6 +151,15 @@ class Config:
         values.choice("off", "header", "full", example="full"),
         "what a checksum protects, beyond UDP's own: nothing (off), the header, or the "
         "header and the payload (full)",
+    )
+    protect: str = _option(
+        _PROTECT,
+        values.choice("off", "auto", "authenticate", "encrypt", example="encrypt"),
+        "how datagrams are protected against other hosts and users: not (off); each "
+        "has a tag that only ranks of the job can make (authenticate); what follows "
+        "their headers is encrypted, too (encrypt); auto: authenticate over udp if "
+        "all ranks have a library for it; over verbs chunks are then not placed by "
+        "the device, and not read from memory",
     )
     ttl: int = _option(
         1,

@@ -119,7 +119,7 @@ static inline int memory_try_wrap(const char *setting, uint32_t rank,
 {
 	memset(&memory, 0, sizeof(memory));
 	memory.endpoint.driver = &memory_driver;
-	return mmc_fault_wrap(setting, rank, &memory.endpoint, checksum,
+	return mmc_fault_wrap(setting, rank, &memory.endpoint, checksum, false,
 			      endpoint);
 }
 

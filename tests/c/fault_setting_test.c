@@ -126,7 +126,7 @@ static void nothing_is_wrapped_without_need(void)
 	memory_unwrap(endpoint);
 	memory.endpoint.driver = &placing_driver;
 	CHECK_EQ(mmc_fault_wrap("loss=0", 0, &memory.endpoint, MMC_CHECKSUM_OFF,
-				&endpoint),
+				false, &endpoint),
 		 0);
 	CHECK(endpoint->driver->place != NULL);
 	endpoint->driver->close(endpoint);

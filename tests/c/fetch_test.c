@@ -58,7 +58,7 @@ static void open_rank(uint32_t r, uint8_t *addresses)
 	CHECK_EQ(mmc_sim_endpoint_create(&options, &rank->endpoint), 0);
 	CHECK_EQ(mmc_fault_wrap("loss=0.2,kind=multicast", r,
 				&rank->endpoint->base, MMC_CHECKSUM_HEADER,
-				&endpoint),
+				false, &endpoint),
 		 0);
 	CHECK_EQ(mmc_engine_create_stepped(&rank->engine), 0);
 	CHECK_EQ(mmc_team_create_on(rank->engine, endpoint, &team,

@@ -17,7 +17,7 @@ from mpimcast._settings.ranges import Groups, Ports
 
 NAMES = (
     "TRANSPORT NET_DEVICES MIN_BYTES NODE_BYTES RAILS CHOICE CHAINS SUBGROUPS "
-    "GROUP PORTS CHUNK_BYTES WINDOW_BYTES EAGER_BYTES REPAIR CHECKSUM TTL JOIN "
+    "GROUP PORTS CHUNK_BYTES WINDOW_BYTES EAGER_BYTES REPAIR CHECKSUM PROTECT TTL JOIN "
     "PKEY_INDEX SERVICE_LEVEL TRAFFIC_CLASS RECEIVES ZERO_COPY PROGRESS "
     "PROGRESS_THREAD TIMEOUT ENTRY_TIMEOUT LATE_TIMEOUT WARN_AFTER FAULT LOG "
     "TRACE"
@@ -33,6 +33,7 @@ def test_defaults() -> None:
     assert config.node_bytes == 64 << 20
     assert config.repair == "auto"
     assert config.checksum == "header"
+    assert config.protect == "off"
     assert config.ttl == 1
     assert config.timeout == 10
     assert config.entry_timeout == math.inf
@@ -124,6 +125,7 @@ def test_least_bytes(
         ("transport", "upd", "did you mean udp"),
         ("repair", "", "auto, nak, neighbour or read"),
         ("checksum", "crc", "off, header or full"),
+        ("protect", "on", "off, auto, authenticate or encrypt"),
         ("log", "loud", "error, warn, info or debug"),
         ("zero_copy", "perhaps", "on or off"),
         ("min_bytes", "-1", "bytes"),

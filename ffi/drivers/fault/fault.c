@@ -5,7 +5,7 @@
 
 #include "drivers/fault/held.h"
 #include "drivers/fault/verdict.h"
-#include "drivers/fault/wrapper.h"
+#include "drivers/wrapper.h"
 #include "support/bits.h"
 #include "support/memory.h"
 
@@ -19,7 +19,7 @@ struct direction {
 };
 
 struct fault {
-	struct mmc_fault_wrapper wrapper;
+	struct mmc_wrapper wrapper;
 	uint32_t head_bytes; /* of each datagram: its header and CRC */
 	struct mmc_fault_judge judge;
 	struct mmc_fault_pool pool;
@@ -250,13 +250,8 @@ static int fault_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 		nevents = deliver_due(fault, events, 0, nmax, now_ns);
 	if (nevents == nmax)
 		return (int)nevents;
-	inner->timeout_ns = endpoint->timeout_ns;
-	rv = inner->driver->poll(inner, events + nevents, nmax - nevents);
-	endpoint->evacuated = inner->evacuated;
-	endpoint->reconnects = inner->reconnects;
-	endpoint->rejoins = inner->rejoins;
-	endpoint->tx_calls = inner->tx_calls;
-	endpoint->rx_calls = inner->rx_calls;
+	rv = mmc_wrapper_poll(&fault->wrapper, events + nevents,
+			      nmax - nevents);
 	if (rv < 0)
 		return rv;
 	nevents = filter(fault, events, nevents, (unsigned)rv, stalled, now_ns);
@@ -295,8 +290,10 @@ static void fault_close(struct mmc_endpoint *endpoint)
 
 int mmc_fault_wrap(const char *setting, uint32_t rank,
 		   struct mmc_endpoint *inner, enum mmc_checksum checksum,
-		   struct mmc_endpoint **endpoint)
+		   bool sealed, struct mmc_endpoint **endpoint)
 {
+	/* A seal covers as much of a datagram as a full checksum. */
+	enum mmc_checksum cover = sealed ? MMC_CHECKSUM_FULL : checksum;
 	struct mmc_fault_setting parsed;
 	struct mmc_fault_judge judge;
 	struct fault *fault;
@@ -304,7 +301,7 @@ int mmc_fault_wrap(const char *setting, uint32_t rank,
 
 	rv = mmc_fault_parse(setting, rank, &parsed);
 	if (rv == 0)
-		rv = mmc_fault_judge_init(&judge, &parsed, rank, checksum);
+		rv = mmc_fault_judge_init(&judge, &parsed, rank, cover);
 	if (rv < 0)
 		goto out_inner;
 	if (parsed.nclauses == 0) {
@@ -316,7 +313,7 @@ int mmc_fault_wrap(const char *setting, uint32_t rank,
 		rv = -MMC_ENOMEM;
 		goto out_inner;
 	}
-	mmc_fault_wrapper_init(&fault->wrapper, inner);
+	mmc_wrapper_init(&fault->wrapper, inner);
 	fault->wrapper.endpoint.control_is_reliable = false;
 	fault->wrapper.driver.name = "fault";
 	fault->wrapper.driver.poll = fault_poll;

@@ -8,7 +8,8 @@
  *
  *     1. With probability `loss` it drops the datagram, and no later clause sees it.
  *     2. With probability `corrupt` it flips one bit where the receiver notices: in the
- *        header under CHECKSUM=header, anywhere under CHECKSUM=full. If several clauses
+ *        header under CHECKSUM=header, anywhere under CHECKSUM=full and in datagrams
+ *        that are sealed (drivers/protect/protect.h). If several clauses
  *        corrupt a datagram, only the bit that the last one chose is flipped.
  *     3. With probability `dup` it adds a copy, which follows soon after. If the
  *        datagram is corrupted, so is the copy, in the same bit.
@@ -39,7 +40,8 @@
 /*
  * Writes to `endpoint` a wrapper of `inner`, the endpoint of `rank`, which injects the
  * faults; with an empty setting it writes `inner` itself. From now on `inner` belongs
- * to the wrapper; after a failure it is closed. Returns 0, -MMC_ENOMEM, or -MMC_EINVAL
+ * to the wrapper; after a failure it is closed. `sealed` says whether the datagrams that
+ * pass are sealed. Returns 0, -MMC_ENOMEM, or -MMC_EINVAL
  * if the setting is malformed, or corrupts datagrams in a way that might go unnoticed:
  *
  *     - under CHECKSUM=off in any way;
@@ -48,6 +50,6 @@
  */
 int mmc_fault_wrap(const char *setting, uint32_t rank,
 		   struct mmc_endpoint *inner, enum mmc_checksum checksum,
-		   struct mmc_endpoint **endpoint);
+		   bool sealed, struct mmc_endpoint **endpoint);
 
 #endif

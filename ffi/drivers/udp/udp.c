@@ -87,8 +87,11 @@ static int allocate(struct mmc_udp *udp)
 	size_t nranks = udp->options.nranks;
 	uint32_t longest_bytes = MMC_HEADER_BYTES + udp->options.chunk_bytes;
 
-	if (longest_bytes < MMC_MESSAGE_BYTES_MAX)
-		longest_bytes = MMC_MESSAGE_BYTES_MAX;
+	uint32_t message_bytes =
+		MMC_MESSAGE_BYTES_MAX + udp->options.seal_bytes;
+
+	if (longest_bytes < message_bytes)
+		longest_bytes = message_bytes;
 	if (udp->options.checksum == MMC_CHECKSUM_FULL)
 		longest_bytes += MMC_CRC_BYTES;
 	udp->longest_bytes = longest_bytes;

@@ -81,6 +81,8 @@ struct mmc_udp_options {
 	uint32_t ttl;		/* of multicasts, in hops */
 	uint32_t chunk_bytes;	/* payload of the longest datagram */
 	enum mmc_checksum checksum;
+	/* By how much control messages are longer than MMC_MESSAGE_BYTES_MAX. */
+	uint32_t seal_bytes;
 };
 
 /*

@@ -9,6 +9,8 @@
 #ifndef MMC_DRIVERS_VERBS_CONNECTIONS_H
 #define MMC_DRIVERS_VERBS_CONNECTIONS_H
 
+#include <mpimcast/protect.h>
+
 #include "core/wire/header.h"
 #include "drivers/driver.h"
 #include "drivers/verbs/completions.h"
@@ -16,7 +18,7 @@
 #include "drivers/verbs/slots.h"
 
 /* The longest message that a connection carries, header included. */
-#define MMC_VERBS_MESSAGE_BYTES_MAX (MMC_MESSAGE_BYTES_MAX + MMC_CRC_BYTES)
+#define MMC_VERBS_MESSAGE_BYTES_MAX (MMC_MESSAGE_BYTES_MAX + MMC_SEAL_BYTES)
 
 /*
  * Returns the length of the first part of `timeout_ns`, the time for which a peer may

@@ -33,5 +33,7 @@ void mmc_team_counters(struct mmc_team *team, uint64_t *values)
 	values[MMC_COUNT_RECONNECTS] = team->endpoint->reconnects;
 	values[MMC_COUNT_REJOINS] = team->endpoint->rejoins;
 	values[MMC_COUNT_TX_CALLS] = team->endpoint->tx_calls;
+	values[MMC_COUNT_RX_FORGED] = team->endpoint->rx_forged;
+	values[MMC_COUNT_RX_REPLAYED] = team->endpoint->rx_replayed;
 	values[MMC_COUNT_RX_CALLS] = team->endpoint->rx_calls;
 }

@@ -23,6 +23,7 @@
 #include <mpimcast/devices.h>
 #include <mpimcast/engine.h>
 #include <mpimcast/errors.h>
+#include <mpimcast/protect.h>
 #include <mpimcast/request.h>
 #include <mpimcast/stream.h>
 #include <mpimcast/survey.h>

@@ -64,6 +64,11 @@ struct mmc_sim_spec {
 	uint32_t subgroups;
 	uint32_t repair;
 	uint32_t checksum;
+	/*
+	 * enum mmc_protect; a stand-in seals, which remembers the nonces (sim/seals.h).
+	 * Not with zero_copy.
+	 */
+	uint32_t protect;
 	uint32_t chunk_bytes;
 	uint32_t window_bytes;
 	uint32_t adaptive; /* whether windows adapt to the network's queues */
@@ -188,6 +193,8 @@ struct mmc_sim_rank {
 	uint64_t registrations;
 	uint64_t zero_copy_chunks;
 	uint64_t evacuated_chunks;
+	uint64_t rx_forged;
+	uint64_t rx_replayed;
 };
 
 /* What a run has measured of one direction of a link. */
@@ -238,6 +245,7 @@ struct mmc_sim_result {
 	uint64_t last_arrival_ns; /* when the last datagram arrived */
 	uint64_t events;	  /* steps of the simulation */
 	uint64_t datagrams;	  /* delivered to hosts */
+	uint64_t sealed;	  /* datagrams that were sealed */
 	struct mmc_sim_figures figures;
 	/* Which property was broken first, and how; "" if none was. */
 	char violation[MMC_SIM_TEXT_SIZE];

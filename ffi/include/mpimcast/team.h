@@ -4,6 +4,7 @@
 #define MPIMCAST_TEAM_H
 
 #include <mpimcast/devices.h>
+#include <mpimcast/protect.h>
 #include <stdint.h>
 
 struct mmc_engine;
@@ -75,6 +76,14 @@ struct mmc_team_options {
 	uint32_t checksum;    /* 0 off, 1 header, 2 full */
 	/* The channel of probes and surveys: random, and not that of a stream. */
 	uint64_t channel;
+	/*
+	 * enum mmc_protect, and unless that is off, the enum mmc_primitive_kind by which.
+	 * Chunks and control messages become longer by MMC_SEAL_BYTES. A seal covers all
+	 * that a checksum does, so CHECKSUM=full adds nothing, and neither zero-copy
+	 * receive nor reads of other ranks' memory are possible.
+	 */
+	uint32_t protect;
+	uint32_t primitive;
 	char fault[MMC_FAULT_SIZE]; /* a FAULT setting, or "" */
 };
 
@@ -97,6 +106,13 @@ uint32_t mmc_team_address_bytes(const struct mmc_team *team);
  * passes it to the other ranks.
  */
 void mmc_team_address(struct mmc_team *team, uint8_t *address);
+
+/*
+ * Gives a protected team its secret, equal on all ranks, before it is connected. The
+ * secret is wiped: it keys one team only. Returns 0, -MMC_ENOMEM, or -MMC_EINVAL if the
+ * team is not protected, or it or the secret was keyed before.
+ */
+int mmc_team_protect(struct mmc_team *team, struct mmc_secret *secret);
 
 /*
  * Connects to the ranks whose addresses are in `addresses`, those of all ranks in rank

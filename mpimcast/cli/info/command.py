@@ -68,12 +68,14 @@ def gather(config: Config) -> dict[str, Any]:
         found = {"reason": why}
         verbs = {"name": "verbs", "usable": False, "reason": why}
         shm = {"name": "shm", "usable": False, "reason": why}
+        protecting = {"libraries": {}, "missing": {"all": why}}
     else:
         wire_version = core.wire_version()
         interfaces = {place: _interface(config, place) for place in _PLACES}
         found = rdma.gather(config)
         verbs = _verbs(config)
         shm = _shm(config)
+        protecting = _protecting()
     transports = [shm, verbs, _udp(interfaces), mpi]
     # Whatever carries the data, ranks find each other by the MPI library.
     usable = [each["name"] for each in transports if each["usable"] and mpi["usable"]]
@@ -87,6 +89,7 @@ def gather(config: Config) -> dict[str, Any]:
             "mpi": mpi["reason"] if mpi["usable"] else None,
             "interfaces": interfaces,
             "rdma": found,
+            "protection": protecting,
         },
         "transports": transports,
         "firewall": firewall.passage(config),
@@ -105,6 +108,27 @@ def _chosen(config: Config, place: str, usable: list[str]) -> str | None:
     else:
         names = list(config.transports)
     return next((name for name in names if name in usable), None)
+
+
+def _protecting() -> dict[str, Any]:
+    """Return what PROTECT can use, by kind, and why it cannot use the rest."""
+    from mpimcast._native import protection
+
+    missing = protection.missing()
+    return {
+        "libraries": {
+            each: protection.name(each) for each, why in missing.items() if not why
+        },
+        "missing": {protection.name(each): why for each, why in missing.items() if why},
+    }
+
+
+def _print_protection(found: dict[str, Any], wanted: str) -> None:
+    print(f"\nprotection of datagrams (PROTECT={wanted})")
+    for name in found["libraries"].values():
+        print(f"  {name}: usable")
+    for name, why in found["missing"].items():
+        print(f"  {name}: not usable; {why}")
 
 
 def _version(package: str) -> str | None:
@@ -202,6 +226,8 @@ def _print(report: dict[str, Any]) -> None:
     said = f"udp: {firewall.sentence(report['firewall'])}"
     print(textwrap.fill(said, 80, initial_indent="  ", subsequent_indent="  "))
     _print_rdma(found["rdma"])
+    wanted = {each["name"]: each["value"] for each in report["settings"]}
+    _print_protection(found["protection"], wanted["PROTECT"])
     print("\nsettings (variables MPIMCAST_...)")
     for setting in report["settings"]:
         value = setting["value"] if setting["value"] != "" else "(empty)"

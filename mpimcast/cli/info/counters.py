@@ -44,6 +44,14 @@ COUNTERS: dict[str, Counter] = {
     "rx_corrupt_datagrams": Counter(
         "datagrams", "Datagrams dropped because their checksum or form was wrong."
     ),
+    "rx_forged": Counter(
+        "datagrams",
+        "Datagrams dropped since no rank of the job had sealed them, see PROTECT.",
+    ),
+    "rx_replayed": Counter(
+        "datagrams",
+        "Datagrams dropped since they had come before, or were too old to tell.",
+    ),
     "rx_foreign_datagrams": Counter(
         "datagrams",
         "Datagrams dropped because no operation or rank here matched; summed over all "

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "drivers/fault/wrapper.h"
+#include "drivers/wrapper.h"
 
 static struct mmc_endpoint *inner_of(struct mmc_endpoint *endpoint)
 {
-	return ((struct mmc_fault_wrapper *)endpoint)->inner;
+	return ((struct mmc_wrapper *)endpoint)->inner;
 }
 
 static uint64_t inner_now_ns(struct mmc_endpoint *endpoint)
@@ -114,8 +114,7 @@ static const struct mmc_driver driver = {
 	.arm = inner_arm,
 };
 
-void mmc_fault_wrapper_init(struct mmc_fault_wrapper *wrapper,
-			    struct mmc_endpoint *inner)
+void mmc_wrapper_init(struct mmc_wrapper *wrapper, struct mmc_endpoint *inner)
 {
 	wrapper->driver = driver;
 	if (inner->driver->place == NULL)
@@ -136,4 +135,21 @@ void mmc_fault_wrapper_init(struct mmc_fault_wrapper *wrapper,
 	wrapper->endpoint = *inner;
 	wrapper->endpoint.driver = &wrapper->driver;
 	wrapper->inner = inner;
+}
+
+int mmc_wrapper_poll(struct mmc_wrapper *wrapper, struct mmc_event *events,
+		     unsigned nmax)
+{
+	struct mmc_endpoint *endpoint = &wrapper->endpoint;
+	struct mmc_endpoint *inner = wrapper->inner;
+	int rv;
+
+	inner->timeout_ns = endpoint->timeout_ns;
+	rv = inner->driver->poll(inner, events, nmax);
+	endpoint->evacuated = inner->evacuated;
+	endpoint->reconnects = inner->reconnects;
+	endpoint->rejoins = inner->rejoins;
+	endpoint->tx_calls = inner->tx_calls;
+	endpoint->rx_calls = inner->rx_calls;
+	return rv;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An endpoint around another, `inner`, to which it passes on calls. */
-#ifndef MMC_DRIVERS_FAULT_WRAPPER_H
-#define MMC_DRIVERS_FAULT_WRAPPER_H
+#ifndef MMC_DRIVERS_WRAPPER_H
+#define MMC_DRIVERS_WRAPPER_H
 
 #include "drivers/driver.h"
 
-struct mmc_fault_wrapper {
+struct mmc_wrapper {
 	struct mmc_endpoint endpoint;
 	struct mmc_driver driver;
 	struct mmc_endpoint *inner;
@@ -16,7 +16,13 @@ struct mmc_fault_wrapper {
  * NULL. The caller then sets `name`, `poll`, `send`, `deadline_ns` and `close` of the
  * wrapper's driver, which are NULL until then.
  */
-void mmc_fault_wrapper_init(struct mmc_fault_wrapper *wrapper,
-			    struct mmc_endpoint *inner);
+void mmc_wrapper_init(struct mmc_wrapper *wrapper, struct mmc_endpoint *inner);
+
+/*
+ * Polls `inner`, as poll() of a driver does. Passes on to it the time after which a silent
+ * peer counts as failed, and takes over its counts.
+ */
+int mmc_wrapper_poll(struct mmc_wrapper *wrapper, struct mmc_event *events,
+		     unsigned nmax);
 
 #endif
