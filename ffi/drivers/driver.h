@@ -28,6 +28,9 @@
 /* The largest value of an endpoint's `batch_datagrams`. */
 #define MMC_BATCH_DATAGRAMS_MAX 64
 
+/* The most channels that `guard` takes. */
+#define MMC_GUARD_CHANNELS_MAX 32
+
 /* The most stretches of memory that one `read` takes. */
 #define MMC_STRETCHES_MAX 4
 
@@ -70,6 +73,12 @@ struct mmc_event {
 	 * it is MMC_PEER_NONE if this rank's own device is at fault.
 	 */
 	uint32_t source;
+	/*
+	 * For a datagram whose source is MMC_PEER_UNKNOWN: the IPv4 address and the
+	 * port that it came from, in host order; 0 where the transport has none.
+	 */
+	uint32_t from_ip;
+	uint16_t from_port;
 	/*
 	 * For MMC_EVENT_BROKEN: a negative error; the driver has set its text by
 	 * mmc_error_set().
@@ -274,6 +283,16 @@ struct mmc_driver {
 	 * there never is.
 	 */
 	uint64_t (*deadline_ns)(struct mmc_endpoint *endpoint);
+
+	/*
+	 * Has the kernel drop what does not come from a rank of the team, or names none of
+	 * the `nchannels` channels, at most MMC_GUARD_CHANNELS_MAX, as far as the
+	 * kernel can tell. With 0 channels any is good. One datagram in MMC_SAMPLED,
+	 * chosen at random, passes, cut to MMC_HEADER_BYTES. A later call replaces the
+	 * channels. If the kernel refuses, nothing changes. NULL where it cannot.
+	 */
+	void (*guard)(struct mmc_endpoint *endpoint, const uint64_t *channels,
+		      unsigned nchannels);
 
 	/* Leaves the groups and frees the endpoint. */
 	void (*close)(struct mmc_endpoint *endpoint);

@@ -22,6 +22,7 @@ BEGIN, END = 5, 300
 DROPPED = (
     "rx_foreign_datagrams",
     "rx_corrupt_datagrams",
+    "rx_malformed_datagrams",
     "rx_duplicate_chunks",
     "rx_unparked_datagrams",
 )

@@ -42,7 +42,19 @@ COUNTERS: dict[str, Counter] = {
     "rx_repaired_chunks": Counter("chunks", "Lost chunks that were then repaired."),
     "rx_duplicate_chunks": Counter("chunks", "Chunks received again, and dropped."),
     "rx_corrupt_datagrams": Counter(
-        "datagrams", "Datagrams dropped because their checksum or form was wrong."
+        "datagrams", "Datagrams dropped because their checksum was wrong."
+    ),
+    "rx_malformed_datagrams": Counter(
+        "datagrams", "Datagrams dropped because their length or a field was impossible."
+    ),
+    "rx_forged_datagrams": Counter(
+        "datagrams", "Datagrams dropped because the rank they name did not make them."
+    ),
+    "rx_replayed_datagrams": Counter(
+        "datagrams", "Datagrams of a rank dropped because they had come before."
+    ),
+    "rx_filtered_datagrams": Counter(
+        "datagrams", "Datagrams the kernel dropped in floods: estimated from a sample."
     ),
     "rx_foreign_datagrams": Counter(
         "datagrams",
