@@ -23,6 +23,7 @@ DROPPED = (
     "rx_foreign_datagrams",
     "rx_corrupt_datagrams",
     "rx_malformed_datagrams",
+    "rx_filtered_datagrams",
     "rx_duplicate_chunks",
     "rx_unparked_datagrams",
 )
@@ -57,7 +58,8 @@ def test_forged(
     """Datagrams that are replayed, or wrong in some field, change no byte.
 
     Either a rank counts a datagram, or the kernel dropped it because a receive buffer
-    was full. More than a third must be counted as foreign to the job.
+    was full. More than a third must be counted as foreign to the job, or be filtered;
+    what the filter has dropped is an estimate, whose deviation is 8 * sqrt(count).
     """
     cluster.shape(None)
     count = 100_000 if long else 12_000
@@ -96,6 +98,8 @@ def test_forged(
         stats = results[number]["stats"]
         by_kernel = overflowed(cluster.hosts[number]) - overflowed_before[number]
         by_rank = sum(stats[name] for name in DROPPED)
-        foreign = stats["rx_foreign_datagrams"]
-        assert by_rank + by_kernel >= count, f"{by_kernel} {stats}"
+        filtered = stats["rx_filtered_datagrams"]
+        foreign = stats["rx_foreign_datagrams"] + filtered
+        least = count - (8 * 6 * count**0.5 if filtered else 0)
+        assert by_rank + by_kernel >= least, f"{by_kernel} {stats}"
         assert foreign + by_kernel > count // 3, f"{by_kernel} {stats}"
