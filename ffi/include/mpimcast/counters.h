@@ -52,7 +52,8 @@ struct mmc_stranger {
 	uint64_t last_ns;  /* the latest */
 	/*
 	 * How many were refused, by cause (enum mmc_refusal). While the kernel filters
-	 * a flood this is an estimate, from one in MMC_SAMPLED datagrams.
+	 * a flood this is an estimate, from one in MMC_SAMPLED datagrams, for which a
+	 * train of datagrams counts as one.
 	 */
 	uint64_t ndatagrams[5];
 };
