@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mpimcast.explanation import Explanation
     from mpimcast.memory import empty, is_shared
     from mpimcast.requests import Prequest, Request, Startall
+    from mpimcast.stranger import Stranger
 
 __all__ = [
     "ConfigError",
@@ -30,6 +31,7 @@ __all__ = [
     "RankLeft",
     "Request",
     "Startall",
+    "Stranger",
     "TimedOut",
     "TransportError",
     "__version__",
@@ -50,6 +52,7 @@ _HOMES = {
     "RankLeft": "mpimcast.errors",
     "Request": "mpimcast.requests",
     "Startall": "mpimcast.requests",
+    "Stranger": "mpimcast.stranger",
     "TimedOut": "mpimcast.errors",
     "TransportError": "mpimcast.errors",
     "empty": "mpimcast.memory",

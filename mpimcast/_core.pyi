@@ -135,6 +135,18 @@ class _Lib(Protocol):
     def mmc_stream_counters(self, stream: _CData, values: _CData, /) -> None: ...
     def mmc_team_counters(self, team: _CData, values: _CData, /) -> None: ...
 
+    MMC_REFUSED_FOREIGN: int
+    MMC_REFUSED_MALFORMED: int
+    MMC_REFUSED_CORRUPT: int
+    MMC_REFUSED_FORGED: int
+    MMC_REFUSED_REPLAYED: int
+    MMC_REFUSAL_COUNT: int
+    MMC_STRANGERS_MAX: int
+    MMC_STRANGER_NO_RANK: int
+    MMC_SAMPLED: int
+
+    def mmc_team_strangers(self, team: _CData, strangers: _CData, /) -> int: ...
+
     MMC_NODE_HEAD_BYTES: int
     MMC_NODE_MEMBERS_MAX: int
     MMC_NODE_SLOTS_MAX: int

@@ -11,6 +11,8 @@
 #ifndef MMC_DRIVERS_DRIVER_H
 #define MMC_DRIVERS_DRIVER_H
 
+#include <mpimcast/counters.h>
+
 #include "core/types.h"
 
 /*
@@ -28,6 +30,9 @@
 /* The largest value of an endpoint's `batch_datagrams`. */
 #define MMC_BATCH_DATAGRAMS_MAX 64
 
+/* The most channels that `guard` takes. */
+#define MMC_GUARD_CHANNELS_MAX 32
+
 /* The most stretches of memory that one `read` takes. */
 #define MMC_STRETCHES_MAX 4
 
@@ -42,11 +47,12 @@
 
 enum mmc_event_kind {
 	MMC_EVENT_DATAGRAM, /* a datagram arrived */
-	MMC_EVENT_PLACED,   /* a `place` has completed */
-	MMC_EVENT_READ,	    /* a `read` has completed */
-	MMC_EVENT_BROKEN,   /* nothing passes to or from `source` any more */
-	MMC_EVENT_ALIVE,    /* `inquire`: the process of `source` exists */
-	MMC_EVENT_GONE,	    /* `inquire`: the process of `source` has ended */
+	MMC_EVENT_REFUSED, /* a datagram of `nbytes` was dropped, for `refusal` */
+	MMC_EVENT_PLACED, /* a `place` has completed */
+	MMC_EVENT_READ,	  /* a `read` has completed */
+	MMC_EVENT_BROKEN, /* nothing passes to or from `source` any more */
+	MMC_EVENT_ALIVE,  /* `inquire`: the process of `source` exists */
+	MMC_EVENT_GONE,	  /* `inquire`: the process of `source` has ended */
 };
 
 struct mmc_event {
@@ -71,10 +77,17 @@ struct mmc_event {
 	 */
 	uint32_t source;
 	/*
+	 * For a datagram whose source is MMC_PEER_UNKNOWN: the IPv4 address and the
+	 * port that it came from, in host order; 0 where the transport has none.
+	 */
+	uint32_t from_ip;
+	uint16_t from_port;
+	/*
 	 * For MMC_EVENT_BROKEN: a negative error; the driver has set its text by
 	 * mmc_error_set().
 	 */
 	int error;
+	enum mmc_refusal refusal; /* for MMC_EVENT_REFUSED */
 	uint64_t cookie; /* the argument of the completed `place` or `read` */
 };
 
@@ -148,12 +161,6 @@ struct mmc_endpoint {
 	 */
 	uint64_t tx_calls;
 	uint64_t rx_calls;
-	/*
-	 * How many datagrams were dropped because no rank has sealed them, and because
-	 * they had come before; 0 without protection (protect/protect.h).
-	 */
-	uint64_t rx_forged;
-	uint64_t rx_replayed;
 };
 
 struct mmc_driver {
@@ -280,6 +287,16 @@ struct mmc_driver {
 	 * there never is.
 	 */
 	uint64_t (*deadline_ns)(struct mmc_endpoint *endpoint);
+
+	/*
+	 * Has the kernel drop what does not come from a rank of the team, or names none of
+	 * the `nchannels` channels, at most MMC_GUARD_CHANNELS_MAX, as far as the
+	 * kernel can tell. With 0 channels any is good. One datagram in MMC_SAMPLED,
+	 * chosen at random, passes, cut to MMC_HEADER_BYTES. A later call replaces the
+	 * channels. If the kernel refuses, nothing changes. NULL where it cannot.
+	 */
+	void (*guard)(struct mmc_endpoint *endpoint, const uint64_t *channels,
+		      unsigned nchannels);
 
 	/* Leaves the groups and frees the endpoint. */
 	void (*close)(struct mmc_endpoint *endpoint);

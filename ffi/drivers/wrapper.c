@@ -99,6 +99,14 @@ static unsigned inner_fds(struct mmc_endpoint *endpoint, int *fds,
 	return inner->driver->fds(inner, fds, ncontrol);
 }
 
+static void inner_guard(struct mmc_endpoint *endpoint, const uint64_t *channels,
+			unsigned nchannels)
+{
+	struct mmc_endpoint *inner = inner_of(endpoint);
+
+	inner->driver->guard(inner, channels, nchannels);
+}
+
 static const struct mmc_driver driver = {
 	.now_ns = inner_now_ns,
 	.address = inner_address,
@@ -112,6 +120,7 @@ static const struct mmc_driver driver = {
 	.inquire = inner_inquire,
 	.fds = inner_fds,
 	.arm = inner_arm,
+	.guard = inner_guard,
 };
 
 void mmc_wrapper_init(struct mmc_wrapper *wrapper, struct mmc_endpoint *inner)
@@ -127,6 +136,8 @@ void mmc_wrapper_init(struct mmc_wrapper *wrapper, struct mmc_endpoint *inner)
 		wrapper->driver.inquire = NULL;
 	if (inner->driver->arm == NULL)
 		wrapper->driver.arm = NULL;
+	if (inner->driver->guard == NULL)
+		wrapper->driver.guard = NULL;
 	if (inner->read_bytes_max == 0) {
 		wrapper->driver.register_memory = NULL;
 		wrapper->driver.deregister_memory = NULL;

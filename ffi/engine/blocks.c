@@ -29,7 +29,7 @@ void mmc_request_write_blocks(const struct mmc_request *request,
 		       layout->block_bytes);
 }
 
-void mmc_request_receive_blocks(struct mmc_request *request, uint32_t source,
+bool mmc_request_receive_blocks(struct mmc_request *request, uint32_t source,
 				const uint8_t *blocks, uint32_t nbytes,
 				uint64_t now_ns)
 {
@@ -40,9 +40,9 @@ void mmc_request_receive_blocks(struct mmc_request *request, uint32_t source,
 	case MMC_VERDICT_FOREIGN:
 		mmc_count(&request->stream->counters,
 			  MMC_COUNT_RX_FOREIGN_DATAGRAMS, 1);
-		return;
+		return false;
 	case MMC_VERDICT_DUPLICATE:
-		return;
+		return true;
 	case MMC_VERDICT_PLACE:
 		break;
 	}
@@ -55,9 +55,10 @@ void mmc_request_receive_blocks(struct mmc_request *request, uint32_t source,
 			       layout->block_bytes);
 	}
 	mmc_op_on_carried(request->op, source, now_ns);
+	return true;
 }
 
-void mmc_stream_receive_blocks(struct mmc_stream *stream, uint32_t source,
+bool mmc_stream_receive_blocks(struct mmc_stream *stream, uint32_t source,
 			       uint32_t epoch,
 			       const struct mmc_message *message,
 			       uint64_t now_ns)
@@ -71,11 +72,13 @@ void mmc_stream_receive_blocks(struct mmc_stream *stream, uint32_t source,
 	};
 
 	if (op != NULL)
-		mmc_request_receive_blocks(mmc_stream_request(stream, op),
-					   source, message->blocks,
-					   message->nitems, now_ns);
-	else if (mmc_epochs_is_next(&stream->epochs, epoch) &&
-		 !mmc_parking_keep(&stream->parking, &early, message->blocks))
+		return mmc_request_receive_blocks(
+			mmc_stream_request(stream, op), source, message->blocks,
+			message->nitems, now_ns);
+	if (mmc_epochs_is_next(&stream->epochs, epoch) &&
+	    mmc_parking_keep(&stream->parking, &early, message->blocks) ==
+		    MMC_PARKING_FULL)
 		mmc_count(&stream->counters, MMC_COUNT_RX_UNPARKED_DATAGRAMS,
 			  1);
+	return true;
 }

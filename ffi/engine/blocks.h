@@ -15,16 +15,19 @@
 void mmc_request_write_blocks(const struct mmc_request *request,
 			      struct mmc_run run, uint8_t *bytes);
 
-/* Takes blocks that a message of `source` about the request's epoch has carried. */
-void mmc_request_receive_blocks(struct mmc_request *request, uint32_t source,
+/*
+ * Takes blocks that a message of `source` about the request's epoch has carried.
+ * Counts those that `source` does not owe as foreign, and returns false.
+ */
+bool mmc_request_receive_blocks(struct mmc_request *request, uint32_t source,
 				const uint8_t *blocks, uint32_t nbytes,
 				uint64_t now_ns);
 
 /*
  * Takes the blocks of a message of `source` about `epoch`; keeps them if that has not
- * started here.
+ * started here. Returns false if they are foreign.
  */
-void mmc_stream_receive_blocks(struct mmc_stream *stream, uint32_t source,
+bool mmc_stream_receive_blocks(struct mmc_stream *stream, uint32_t source,
 			       uint32_t epoch,
 			       const struct mmc_message *message,
 			       uint64_t now_ns);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/wire/header.h"
 #include "support/bits.h"
 
 /* Room for two eager operations of 64 KiB each, by which other ranks may be ahead. */
@@ -43,17 +44,47 @@ static uint8_t *payload_of(const struct mmc_parking *parking, uint32_t slot)
 	return parking->payloads + (size_t)slot * parking->slot_bytes;
 }
 
-bool mmc_parking_keep(struct mmc_parking *parking,
-		      const struct mmc_parked *parked, const uint8_t *payload)
+/* Returns whether two indices name the same chunk, or both blocks in messages. */
+static bool is_same(uint32_t index, uint32_t other)
 {
+	return ((index ^ other) & ~MMC_INDEX_REPAIR) == 0;
+}
+
+/* Returns what is to become of a chunk. */
+static enum mmc_parking_fate fate_of(const struct mmc_parking *parking,
+				     const struct mmc_parked *parked)
+{
+	uint32_t nkept = 0;
+
+	for (uint32_t i = 0; i < parking->nused; i++) {
+		const struct mmc_parked *kept = &parking->slots[i];
+
+		if (kept->source != parked->source ||
+		    kept->epoch != parked->epoch)
+			continue;
+		nkept++;
+		if (is_same(kept->index, parked->index))
+			return MMC_PARKING_REPEATED;
+	}
+	if (parking->nused == parking->nslots || nkept == MMC_PARKED_EACH_MAX ||
+	    parked->nbytes > parking->slot_bytes)
+		return MMC_PARKING_FULL;
+	return MMC_PARKING_KEPT;
+}
+
+enum mmc_parking_fate mmc_parking_keep(struct mmc_parking *parking,
+				       const struct mmc_parked *parked,
+				       const uint8_t *payload)
+{
+	enum mmc_parking_fate fate = fate_of(parking, parked);
 	uint32_t slot = parking->nused;
 
-	if (slot == parking->nslots || parked->nbytes > parking->slot_bytes)
-		return false;
+	if (fate != MMC_PARKING_KEPT)
+		return fate;
 	parking->slots[slot] = *parked;
 	memcpy(payload_of(parking, slot), payload, parked->nbytes);
 	parking->nused++;
-	return true;
+	return MMC_PARKING_KEPT;
 }
 
 static void swap_bytes(uint8_t *a, uint8_t *b, uint32_t nbytes)

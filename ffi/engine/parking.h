@@ -10,6 +10,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/*
+ * The most chunks that are kept of one rank for one epoch: an eager operation has one of
+ * each, or blocks in a message, and somebody else may forge another.
+ */
+#define MMC_PARKED_EACH_MAX 2
+
 /* A chunk in the pool, without its payload. */
 struct mmc_parked {
 	uint32_t epoch;
@@ -32,12 +38,21 @@ int mmc_parking_init(struct mmc_parking *parking, uint32_t slot_bytes);
 /* Frees the pool. */
 void mmc_parking_close(struct mmc_parking *parking);
 
+/* What becomes of a chunk. */
+enum mmc_parking_fate {
+	MMC_PARKING_KEPT,
+	MMC_PARKING_REPEATED, /* the rank's same chunk of that epoch is there already */
+	MMC_PARKING_FULL, /* no room in the pool, or in the rank's share of it */
+};
+
 /*
- * Puts a chunk, with a copy of its payload, into the pool. Returns false if the payload
- * is too long or the pool is full.
+ * Puts a chunk, with a copy of its payload, into the pool, unless it is too long, or
+ * there already: the first to come counts. Returns what became of it. Whoever forges
+ * chunks of one rank displaces those of that rank alone.
  */
-bool mmc_parking_keep(struct mmc_parking *parking,
-		      const struct mmc_parked *parked, const uint8_t *payload);
+enum mmc_parking_fate mmc_parking_keep(struct mmc_parking *parking,
+				       const struct mmc_parked *parked,
+				       const uint8_t *payload);
 
 /*
  * Takes one chunk of `epoch` out of the pool, and writes it to `*parked`. Returns its

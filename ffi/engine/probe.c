@@ -9,20 +9,19 @@
  */
 #define GROUP_NS (2 * MMC_MS_NS)
 
-void mmc_team_on_probe(struct mmc_team *team, uint32_t source,
+bool mmc_team_on_probe(struct mmc_team *team, uint32_t source,
 		       const struct mmc_header *header, uint32_t nbytes)
 {
 	/* A probe has its subgroup in the place of the epoch. */
 	uint32_t subgroup = header->epoch;
 
 	if (subgroup >= team->options.subgroups ||
-	    subgroup >= MMC_HEARD_SUBGROUPS_MAX) {
-		mmc_count(&team->counters, MMC_COUNT_RX_FOREIGN_DATAGRAMS, 1);
-		return;
-	}
+	    subgroup >= MMC_HEARD_SUBGROUPS_MAX)
+		return false;
 	team->heard[source] |= UINT64_C(1) << subgroup;
 	if (nbytes >= team->options.chunk_bytes)
 		team->heard_full[source] |= UINT64_C(1) << subgroup;
+	return true;
 }
 
 uint32_t mmc_team_write_head(const struct mmc_team *team, uint8_t *head,

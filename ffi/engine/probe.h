@@ -10,8 +10,9 @@
 
 /*
  * Records that a probe with this header, and `nbytes` of payload, came from `source`.
+ * Returns false if it can be none of this team's.
  */
-void mmc_team_on_probe(struct mmc_team *team, uint32_t source,
+bool mmc_team_on_probe(struct mmc_team *team, uint32_t source,
 		       const struct mmc_header *header, uint32_t nbytes);
 
 /*

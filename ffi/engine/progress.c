@@ -36,6 +36,9 @@ static unsigned take_event(struct mmc_team *team,
 	switch (events->kind) {
 	case MMC_EVENT_DATAGRAM:
 		return mmc_team_receive(team, events, nevents, now_ns);
+	case MMC_EVENT_REFUSED:
+		mmc_team_refuse(team, events, events->refusal, now_ns);
+		break;
 	case MMC_EVENT_PLACED:
 		mmc_team_on_placed(team, events->cookie);
 		break;
@@ -53,9 +56,12 @@ static unsigned take_event(struct mmc_team *team,
 	return 1;
 }
 
-/* Takes in one team's events. Returns their number. */
+/*
+ * Takes in one team's events. Returns their number, and writes to `nrefused` how many of
+ * them were refused.
+ */
 static unsigned take_events(struct mmc_engine *engine, struct mmc_team *team,
-			    uint64_t now_ns)
+			    uint64_t now_ns, uint64_t *nrefused)
 {
 	struct mmc_endpoint *endpoint = team->endpoint;
 	int polled = endpoint->driver->poll(endpoint, engine->events,
@@ -64,11 +70,13 @@ static unsigned take_events(struct mmc_engine *engine, struct mmc_team *team,
 	 * If poll() fails, `polled` is negative; the operations' timeouts notice that.
 	 */
 	unsigned nevents = polled > 0 ? (unsigned)polled : 0;
+	uint64_t nrefused_before = team->nrefused;
 
 	for (unsigned i = 0; i < nevents;)
 		i += take_event(team, &engine->events[i], nevents - i, now_ns);
 	if (team->fetches.nwaiting > 0)
 		mmc_team_fetch_waiting(team);
+	*nrefused = team->nrefused - nrefused_before;
 	return nevents;
 }
 
@@ -170,9 +178,14 @@ static bool poll_stream(struct mmc_engine *engine, struct mmc_stream *stream,
 static bool progress_team(struct mmc_engine *engine, struct mmc_team *team)
 {
 	uint64_t now_ns = mmc_team_now_ns(team);
-	/* After any event more may be waiting, so nobody can be called silent. */
-	bool backlog = take_events(engine, team, now_ns) > 0;
-	bool busy = backlog;
+	uint64_t nrefused;
+	unsigned nevents = take_events(engine, team, now_ns, &nrefused);
+	/*
+	 * After an event more may be waiting, so nobody can be called silent. But
+	 * refused datagrams announce nothing, lest a flood of them put off requests.
+	 */
+	bool backlog = nevents > nrefused;
+	bool busy = nevents > 0;
 
 	for (uint32_t i = 0; i < team->nstreams; i++)
 		if (team->streams[i] != NULL)

@@ -6,6 +6,7 @@
 #include "engine/blocks.h"
 #include "engine/crc32c.h"
 #include "engine/probe.h"
+#include "engine/refusal.h"
 #include "engine/survey.h"
 
 /* ---- datagrams ---- */
@@ -35,15 +36,20 @@ static bool crc_is_right(const struct mmc_event *event)
 	return crc == mmc_get_u32(event->bytes + MMC_HEADER_BYTES);
 }
 
-/* Reads the header of a datagram. Returns whether that, and its CRC if any, is right. */
-static bool decode(const struct mmc_team *team, const struct mmc_event *event,
-		   struct mmc_header *header)
+/*
+ * Reads the header of a datagram. Returns 0, or what mmc_header_decode() does if that, or
+ * its CRC if any, is wrong.
+ */
+static int decode(const struct mmc_team *team, const struct mmc_event *event,
+		  struct mmc_header *header)
 {
 	enum mmc_checksum checksum = team->options.checksum;
+	int rv = mmc_header_decode(header, event->bytes, event->nbytes,
+				   checksum);
 
-	return mmc_header_decode(header, event->bytes, event->nbytes,
-				 checksum) == 0 &&
-	       (checksum != MMC_CHECKSUM_FULL || crc_is_right(event));
+	if (rv == 0 && checksum == MMC_CHECKSUM_FULL && !crc_is_right(event))
+		rv = -MMC_ECORRUPT;
+	return rv;
 }
 
 /*
@@ -62,7 +68,7 @@ static bool continues(const struct mmc_team *team,
 					  next->index) &&
 		       (team->options.checksum != MMC_CHECKSUM_FULL ||
 			crc_is_right(event));
-	return decode(team, event, &header) &&
+	return decode(team, event, &header) == 0 &&
 	       header.channel == next->channel && header.epoch == next->epoch &&
 	       header.index == next->index;
 }
@@ -149,7 +155,7 @@ void mmc_request_place(struct mmc_request *request, uint32_t chunk,
 	mmc_op_on_placed(request->op, chunk);
 }
 
-void mmc_request_receive_chunk(struct mmc_request *request, uint32_t source,
+bool mmc_request_receive_chunk(struct mmc_request *request, uint32_t source,
 			       uint32_t index, const uint8_t *payload,
 			       uint32_t nbytes, uint64_t now_ns)
 {
@@ -158,13 +164,14 @@ void mmc_request_receive_chunk(struct mmc_request *request, uint32_t source,
 	switch (mmc_op_on_chunk(request->op, source, index, nbytes, now_ns)) {
 	case MMC_VERDICT_FOREIGN:
 		mmc_count(&stream->counters, MMC_COUNT_RX_FOREIGN_DATAGRAMS, 1);
-		return;
+		return false;
 	case MMC_VERDICT_DUPLICATE:
-		return;
+		break;
 	case MMC_VERDICT_PLACE:
 		mmc_request_place(request, index & MMC_INDEX_MASK, payload,
 				  nbytes);
 	}
+	return true;
 }
 
 /* Copies the payloads of a run to their places, which the operation has claimed. */
@@ -207,7 +214,23 @@ static bool receive_run(struct mmc_stream *stream,
 	return true;
 }
 
-static void receive_chunk(struct mmc_stream *stream, uint32_t source,
+/* Keeps a chunk for an operation that has not started here. */
+static void park(struct mmc_stream *stream, const struct mmc_parked *early,
+		 const uint8_t *payload)
+{
+	static const enum mmc_counter counters[] = {
+		[MMC_PARKING_KEPT] = MMC_COUNT_RX_PARKED_DATAGRAMS,
+		[MMC_PARKING_REPEATED] = MMC_COUNT_RX_DUPLICATE_CHUNKS,
+		[MMC_PARKING_FULL] = MMC_COUNT_RX_UNPARKED_DATAGRAMS,
+	};
+
+	mmc_count(&stream->counters,
+		  counters[mmc_parking_keep(&stream->parking, early, payload)],
+		  1);
+}
+
+/* Takes in a chunk. Returns false if it is foreign. */
+static bool receive_chunk(struct mmc_stream *stream, uint32_t source,
 			  const struct mmc_header *header,
 			  const uint8_t *payload, uint32_t nbytes,
 			  uint64_t now_ns)
@@ -221,11 +244,11 @@ static void receive_chunk(struct mmc_stream *stream, uint32_t source,
 		.nbytes = nbytes,
 	};
 
-	if (op != NULL) {
-		mmc_request_receive_chunk(mmc_stream_request(stream, op),
-					  source, header->index, payload,
-					  nbytes, now_ns);
-	} else if (!mmc_epoch_after(header->epoch, mmc_epochs_last(epochs))) {
+	if (op != NULL)
+		return mmc_request_receive_chunk(mmc_stream_request(stream, op),
+						 source, header->index, payload,
+						 nbytes, now_ns);
+	if (!mmc_epoch_after(header->epoch, mmc_epochs_last(epochs))) {
 		mmc_count(&stream->counters, MMC_COUNT_RX_DUPLICATE_CHUNKS, 1);
 		if (!(header->index & MMC_INDEX_REPAIR)) {
 			/*
@@ -238,14 +261,11 @@ static void receive_chunk(struct mmc_stream *stream, uint32_t source,
 		}
 	} else if (!mmc_epochs_is_next(epochs, header->epoch)) {
 		mmc_count(&stream->counters, MMC_COUNT_RX_FOREIGN_DATAGRAMS, 1);
+		return false;
 	} else {
-		bool kept = mmc_parking_keep(&stream->parking, &early, payload);
-
-		mmc_count(&stream->counters,
-			  kept ? MMC_COUNT_RX_PARKED_DATAGRAMS
-			       : MMC_COUNT_RX_UNPARKED_DATAGRAMS,
-			  1);
+		park(stream, &early, payload);
 	}
+	return true;
 }
 
 /* Returns the open stream of `channel`, or NULL. */
@@ -263,15 +283,51 @@ static struct mmc_stream *find_stream(struct mmc_team *team, uint64_t channel)
 	return team->latest_stream = team->by_channel[index];
 }
 
-/* Handles a datagram of the team's own channel: a probe, or one of a survey. */
-static void receive_own(struct mmc_team *team, uint32_t source,
-			const struct mmc_header *header, const uint8_t *body,
-			uint32_t nbytes, uint64_t now_ns)
+/*
+ * Handles a datagram of the team's own channel: a probe, or one of a survey. Returns
+ * false if it is foreign.
+ */
+static bool receive_own(struct mmc_team *team, const struct mmc_header *header,
+			const struct mmc_event *event, uint64_t now_ns)
 {
+	uint32_t head_bytes = head_bytes_of(team);
+	uint32_t nbytes = event->nbytes - head_bytes;
+
 	if (header->index == MMC_INDEX_CONTROL)
-		mmc_team_on_probe(team, source, header, nbytes);
-	else
-		mmc_team_on_survey(team, source, header, body, nbytes, now_ns);
+		return mmc_team_on_probe(team, event->source, header, nbytes);
+	return mmc_team_on_survey(team, event->source, header,
+				  body_of(event, head_bytes), nbytes, now_ns);
+}
+
+/* Handles a control message. */
+static void receive_message(struct mmc_stream *stream,
+			    const struct mmc_header *header,
+			    const struct mmc_event *event, const uint8_t *body,
+			    uint32_t nbytes, uint64_t now_ns)
+{
+	struct mmc_message message;
+
+	if (mmc_message_decode(&message, header->index & MMC_INDEX_MASK, body,
+			       nbytes) != 0) {
+		mmc_count(&stream->counters, MMC_COUNT_RX_MALFORMED_DATAGRAMS,
+			  1);
+		mmc_team_note_refusal(stream->team, event,
+				      MMC_REFUSED_MALFORMED, now_ns);
+		return;
+	}
+	if (!mmc_epochs_allow(&stream->epochs, header->epoch, &message)) {
+		mmc_count(&stream->counters, MMC_COUNT_RX_FOREIGN_DATAGRAMS, 1);
+		mmc_team_note_refusal(stream->team, event, MMC_REFUSED_FOREIGN,
+				      now_ns);
+		return;
+	}
+	if (message.kind == MMC_MESSAGE_BLOCKS &&
+	    !mmc_stream_receive_blocks(stream, event->source, header->epoch,
+				       &message, now_ns))
+		mmc_team_note_refusal(stream->team, event, MMC_REFUSED_FOREIGN,
+				      now_ns);
+	mmc_epochs_on_message(&stream->epochs, event->source, header->epoch,
+			      &message, now_ns);
 }
 
 /* Handles a datagram of a stream that is no part of a run. */
@@ -282,54 +338,48 @@ static void receive_one(struct mmc_stream *stream,
 	uint32_t head_bytes = head_bytes_of(stream->team);
 	const uint8_t *body = body_of(event, head_bytes);
 	uint32_t nbytes = event->nbytes - head_bytes;
-	struct mmc_message message;
 
 	mmc_count_received(&stream->counters, mmc_header_traffic(header->index),
 			   event->nbytes, 1);
-	if (!(header->index & MMC_INDEX_CONTROL)) {
-		receive_chunk(stream, event->source, header, body, nbytes,
-			      now_ns);
-		return;
-	}
-	if (mmc_message_decode(&message, header->index & MMC_INDEX_MASK, body,
-			       nbytes) != 0) {
-		mmc_count(&stream->counters, MMC_COUNT_RX_CORRUPT_DATAGRAMS, 1);
-		return;
-	}
-	if (message.kind == MMC_MESSAGE_BLOCKS)
-		mmc_stream_receive_blocks(stream, event->source, header->epoch,
-					  &message, now_ns);
-	mmc_epochs_on_message(&stream->epochs, event->source, header->epoch,
-			      &message, now_ns);
+	if (header->index & MMC_INDEX_CONTROL)
+		receive_message(stream, header, event, body, nbytes, now_ns);
+	else if (!receive_chunk(stream, event->source, header, body, nbytes,
+				now_ns))
+		mmc_team_note_refusal(stream->team, event, MMC_REFUSED_FOREIGN,
+				      now_ns);
 }
 
 unsigned mmc_team_receive(struct mmc_team *team, const struct mmc_event *events,
 			  unsigned nevents, uint64_t now_ns)
 {
-	uint32_t head_bytes = head_bytes_of(team);
 	struct mmc_stream *stream;
 	struct mmc_header header;
 	uint64_t nbytes;
 	unsigned count;
+	int rv;
 
 	if (events->source >= team->options.nranks) {
-		mmc_count(&team->counters, MMC_COUNT_RX_FOREIGN_DATAGRAMS, 1);
+		mmc_team_refuse(team, events, MMC_REFUSED_FOREIGN, now_ns);
 		return 1;
 	}
-	if (!decode(team, events, &header)) {
-		mmc_count(&team->counters, MMC_COUNT_RX_CORRUPT_DATAGRAMS, 1);
+	rv = decode(team, events, &header);
+	if (rv != 0) {
+		mmc_team_refuse(team, events,
+				rv == -MMC_ECORRUPT ? MMC_REFUSED_CORRUPT
+						    : MMC_REFUSED_MALFORMED,
+				now_ns);
 		return 1;
 	}
 	if (header.channel != 0 &&
 	    header.channel == (team->options.channel & MMC_CHANNEL_MASK)) {
-		receive_own(team, events->source, &header,
-			    body_of(events, head_bytes),
-			    events->nbytes - head_bytes, now_ns);
+		if (!receive_own(team, &header, events, now_ns))
+			mmc_team_refuse(team, events, MMC_REFUSED_FOREIGN,
+					now_ns);
 		return 1;
 	}
 	stream = find_stream(team, header.channel);
 	if (stream == NULL) {
-		mmc_count(&team->counters, MMC_COUNT_RX_FOREIGN_DATAGRAMS, 1);
+		mmc_team_refuse(team, events, MMC_REFUSED_FOREIGN, now_ns);
 		return 1;
 	}
 	stream->needs_poll = true;

@@ -26,9 +26,10 @@ void mmc_request_place(struct mmc_request *request, uint32_t chunk,
 
 /*
  * Offers a chunk that `source` has sent to an operation, and places the payload if the
- * chunk is new. `index` is the one in the datagram's header.
+ * chunk is new. `index` is the one in the datagram's header. Counts a chunk that
+ * `source` must not send as foreign, and returns false.
  */
-void mmc_request_receive_chunk(struct mmc_request *request, uint32_t source,
+bool mmc_request_receive_chunk(struct mmc_request *request, uint32_t source,
 			       uint32_t index, const uint8_t *payload,
 			       uint32_t nbytes, uint64_t now_ns);
 

@@ -12,7 +12,7 @@
 
 #include "core/operation/epochs.h"
 #include "core/operation/view.h"
-#include "drivers/driver.h"
+#include "drivers/strangers.h"
 #include "engine/copies.h"
 #include "engine/fetch.h"
 #include "engine/parking.h"
@@ -73,6 +73,13 @@ struct mmc_stream {
 	uint64_t deadline_ns; /* when to poll even if nothing happens */
 };
 
+/* Refused datagrams in short, and whether they came so fast that the driver guards. */
+struct mmc_flood {
+	uint64_t begin_ns;   /* since when they are counted */
+	uint32_t ndatagrams; /* how many came since then */
+	bool guarded;
+};
+
 struct mmc_team {
 	struct mmc_team *next; /* in the engine's `teams` */
 	struct mmc_engine *engine;
@@ -91,6 +98,10 @@ struct mmc_team {
 	/* The stream of the latest datagram: the next one is likely for it, too. */
 	struct mmc_stream *latest_stream;
 	struct mmc_counters counters; /* of datagrams of no stream */
+	uint64_t
+		nrefused; /* datagrams that were refused, as far as they came here */
+	struct mmc_strangers strangers;
+	struct mmc_flood flood;
 	uint64_t generation; /* the latest that an advert has had; never 0 */
 	struct mmc_fetches fetches;
 	struct mmc_deferred *deferred; /* regions to deregister at the close */

@@ -79,7 +79,7 @@ static void hear_answer(struct mmc_survey *survey, uint32_t source,
 		heard->round_trip_us = trip_us;
 }
 
-void mmc_team_on_survey(struct mmc_team *team, uint32_t source,
+bool mmc_team_on_survey(struct mmc_team *team, uint32_t source,
 			const struct mmc_header *header, const uint8_t *body,
 			uint32_t nbytes, uint64_t now_ns)
 {
@@ -90,24 +90,23 @@ void mmc_team_on_survey(struct mmc_team *team, uint32_t source,
 	if (survey == NULL || !(header->index & MMC_INDEX_CONTROL) ||
 	    kind > MMC_SURVEY_ANSWER || nbytes < MMC_SURVEY_BYTES_MIN ||
 	    mmc_get_u32(body) != survey->id ||
-	    header->epoch >= survey->nnumbers) {
-		mmc_count(&team->counters, MMC_COUNT_RX_FOREIGN_DATAGRAMS, 1);
-		return;
-	}
+	    header->epoch >= survey->nnumbers)
+		return false;
 	stamp_us = mmc_get_u32(body + STAMP_OFFSET);
 	if (kind == MMC_SURVEY_ANSWER) {
 		hear_answer(survey, source, stamp_us, now_ns);
-		return;
+		return true;
 	}
 	count(survey, source, header->epoch, nbytes, now_ns);
 	if (kind != MMC_SURVEY_ASK)
-		return;
+		return true;
 	survey->nopen += !survey->questions[source].open;
 	survey->questions[source] = (struct mmc_survey_question){
 		.open = true,
 		.number = header->epoch,
 		.stamp_us = stamp_us,
 	};
+	return true;
 }
 
 /* ---- sending ------------------------------------------------------------- */

@@ -50,10 +50,10 @@ uint32_t mmc_survey_time_us(uint64_t now_ns);
 void mmc_survey_write_body(uint8_t *body, uint32_t id, uint32_t stamp_us);
 
 /*
- * Handles a datagram of a survey. Counts it as foreign if it is not of the team's
- * latest survey.
+ * Handles a datagram of a survey. Returns false if it is not of the team's latest
+ * survey.
  */
-void mmc_team_on_survey(struct mmc_team *team, uint32_t source,
+bool mmc_team_on_survey(struct mmc_team *team, uint32_t source,
 			const struct mmc_header *header, const uint8_t *body,
 			uint32_t nbytes, uint64_t now_ns);
 

@@ -383,6 +383,6 @@ void mmc_host_sum_counters(struct mmc_host *host)
 	}
 	mmc_team_counters(host->team, counters.value);
 	outcome->evacuated_chunks = counters.value[MMC_COUNT_EVACUATED_CHUNKS];
-	outcome->rx_forged = counters.value[MMC_COUNT_RX_FORGED];
-	outcome->rx_replayed = counters.value[MMC_COUNT_RX_REPLAYED];
+	outcome->rx_forged = counters.value[MMC_COUNT_RX_FORGED_DATAGRAMS];
+	outcome->rx_replayed = counters.value[MMC_COUNT_RX_REPLAYED_DATAGRAMS];
 }

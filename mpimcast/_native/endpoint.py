@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import TYPE_CHECKING, NamedTuple
 
 from mpimcast._core import ffi, lib
@@ -16,14 +17,20 @@ from mpimcast._native.core import (
 )
 from mpimcast._native.engine import engine
 from mpimcast.errors import TransportError
+from mpimcast.stranger import Stranger
 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Mapping
 
+    from mpimcast._core import _CData as CData
     from mpimcast._native.draft import Draft
     from mpimcast._native.protection import Secret
     from mpimcast._settings.config import Config
+
+
+# The causes for which datagrams are refused, in the order of C's enum mmc_refusal.
+CAUSES = ("foreign", "malformed", "corrupt", "forged", "replayed")
 
 
 class Probe(NamedTuple):
@@ -218,6 +225,12 @@ class Endpoint:
         """Return the counters of traffic that belongs to no stream."""
         return counters(lib.mmc_team_counters, self.c)
 
+    def strangers(self) -> list[Stranger]:
+        """Return the addresses from which refused datagrams came lately."""
+        found = ffi.new("struct mmc_stranger[]", lib.MMC_STRANGERS_MAX)
+        count = lib.mmc_team_strangers(self.c, found)
+        return [_stranger(found[index]) for index in range(count)]
+
     def make_progress(self) -> None:
         """Make progress, without waiting, where no thread of the C library does."""
         lib.mmc_engine_make_progress(self._engine)
@@ -226,3 +239,15 @@ class Endpoint:
         """Close the endpoint. Its streams must have been closed before."""
         lib.mmc_team_close(self.c)
         engine.release()
+
+
+def _stranger(found: CData) -> Stranger:
+    """Return a stranger as C describes it."""
+    address = f"{ipaddress.IPv4Address(found.ip)}:{found.port}" if found.ip else ""
+    return Stranger(
+        None if found.rank == NOBODY else int(found.rank),
+        address,
+        {cause: int(found.ndatagrams[at]) for at, cause in enumerate(CAUSES)},
+        int(found.first_ns),
+        int(found.last_ns),
+    )

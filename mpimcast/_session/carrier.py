@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mpimcast._settings.config import Config
     from mpimcast._small import Express
     from mpimcast.requests import Prequest, Request
+    from mpimcast.stranger import Stranger
 
 # The express way's numbers of collectives, and of what carries them.
 _NUMBERS = {"Allgather": 0, "Bcast": 1}
@@ -208,6 +209,11 @@ class Carrier:
         if self._choice is not None:
             trials = self._choice.counters
         return {**self.streams.counters(), **trials}
+
+    def strangers(self) -> list[Stranger]:
+        """Return the addresses from which this rank has refused datagrams."""
+        endpoint = self.streams.team.endpoint
+        return [] if endpoint is None else endpoint.strangers()
 
     def close(self, *, clean: bool) -> None:
         """Close the streams; keep what was measured, if CHOICE names a file."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from mpimcast.explanation import Explanation
+    from mpimcast.stranger import Stranger
 
 
 class Handle(MPI.Intracomm):
@@ -197,6 +198,22 @@ class Handle(MPI.Intracomm):
         True
         """
         return (self._comm_state or self._need_state()).stats()
+
+    def strangers(self) -> list[Stranger]:
+        """Return the addresses from which this rank has refused datagrams. Local.
+
+        Returns
+        -------
+        list of Stranger
+            The latest sixteen, of all communicators of the same processes. Empty where
+            no network is used, and after the end of the communicator.
+
+        Examples
+        --------
+        >>> [str(stranger) for stranger in comm.strangers()]
+        []
+        """
+        return (self._comm_state or self._need_state()).strangers()
 
     def _share(self, nbytes: int, what: str) -> memoryview | None:
         """Return memory for an array that this node's ranks share. Collective.

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from mpimcast._session.carrier import Carrier
     from mpimcast._session.streams import Streams
     from mpimcast._settings.config import Config
+    from mpimcast.stranger import Stranger
 
 
 class CommunicatorState:
@@ -278,12 +279,15 @@ class CommunicatorState:
         """Return all counters: 0 before the opening, the last values after the end."""
         from mpimcast._native import core
 
-        counted = self._last_counters
-        if self._carrier is not None:
-            counted = self._carrier.counters()
+        carrier = self._carrier
+        counted = self._last_counters if carrier is None else carrier.counters()
         if counted is None:
             counted = dict.fromkeys([*core.counter_names(), *choice.COUNTERS], 0)
         return {**counted, **self.thresholds.tally.counters(), **self._opening}
+
+    def strangers(self) -> list[Stranger]:
+        """Return the addresses from which this rank has refused datagrams."""
+        return [] if self._carrier is None else self._carrier.strangers()
 
     # ---- the end: join, depart, leave, then end ------------------------------
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mpi4py import MPI
 
+from mpimcast._session.alarm import Alarm
+
 if TYPE_CHECKING:
     from mpimcast._native.endpoint import Endpoint
     from mpimcast._session.sharing import Shared
@@ -74,6 +76,13 @@ class Team:
         self._group = comm.Get_group()
         self._settings = _settings(config)
         self._nusers = 1
+        self._alarm: Alarm | None = None
+        if self.endpoint is not None:
+            self._alarm = Alarm(
+                self.endpoint.strangers,
+                self.path,
+                attended=config.progress_thread == "on",
+            )
 
     def serves(self, group: MPI.Group, config: Config) -> bool:
         """Return whether these processes would open the same team."""
@@ -90,6 +99,8 @@ class Team:
         self._nusers -= 1
         if self._nusers:
             return False
+        if self._alarm is not None:
+            self._alarm.stop()
         if self.endpoint is not None:
             self.endpoint.close()
         if self.shared is not None:

@@ -225,7 +225,44 @@ static void the_first_operation_proves_no_silence(void)
 	stream_close(&stream);
 }
 
-CHECK_MAIN(CHECK_TEST(the_first_operation_proves_no_silence),
+/* Returns whether the stream takes a failure of `culprit` in `epoch`. */
+static bool allows(const struct stream *stream, uint32_t epoch,
+		   uint32_t culprit)
+{
+	const struct mmc_message failed = {
+		.record = { .flags = MMC_RECORD_FAILED,
+			    .failure = MMC_ENOANSWER,
+			    .culprit = culprit },
+	};
+
+	return mmc_epochs_allow(&stream->epochs, epoch, &failed);
+}
+
+/* A failure is of an epoch in which ranks may be, and of a rank or of none. */
+static void only_possible_failures(void)
+{
+	static struct stream stream;
+
+	for (uint32_t last = 100; last != 1; last = last == 100 ? 0 : 1) {
+		stream_open(&stream, last);
+		CHECK(allows(&stream, last, 0));
+		CHECK(allows(&stream, last + MMC_EPOCHS_ACTIVE_MAX, 0));
+		CHECK(allows(&stream, last + MMC_EPOCHS_AHEAD_MAX, 0));
+		CHECK(!allows(&stream, last + MMC_EPOCHS_AHEAD_MAX + 1, 0));
+		CHECK(allows(&stream, last - MMC_EPOCHS_OPEN_MAX, 0));
+		CHECK(allows(&stream, last - MMC_EPOCHS_BEHIND_MAX, 0));
+		CHECK(!allows(&stream, last - MMC_EPOCHS_BEHIND_MAX - 1, 0));
+		CHECK(!allows(&stream, last + (UINT32_C(1) << 31), 0));
+		CHECK(allows(&stream, last, NRANKS - 1));
+		CHECK(allows(&stream, last, MMC_PEER_NONE));
+		CHECK(!allows(&stream, last, NRANKS));
+		CHECK(!allows(&stream, last, MMC_PEER_NONE - 1));
+		stream_close(&stream);
+	}
+}
+
+CHECK_MAIN(CHECK_TEST(only_possible_failures),
+	   CHECK_TEST(the_first_operation_proves_no_silence),
 	   CHECK_TEST(poisoned), CHECK_TEST(failed_with_a_later_epoch),
 	   CHECK_TEST(disagreed), CHECK_TEST(waits_for_nobody_who_has_left),
 	   CHECK_TEST(has_been_entered_by_all), CHECK_TEST(tells_who_is_late))

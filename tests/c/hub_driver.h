@@ -57,6 +57,9 @@ struct hub_rank {
 	struct mmc_parcel sent; /* the last parcel sent, without its bytes */
 	uint8_t sent_bytes[HUB_BYTES_MAX];
 	struct hub_region regions[HUB_REGIONS_MAX];
+	uint32_t nguards; /* how often it was told the channels below */
+	uint64_t channels[MMC_GUARD_CHANNELS_MAX];
+	uint32_t nchannels;
 	uint32_t nregions;
 	uint32_t ninquiries;
 	int send_rv;	 /* what send() returns */
@@ -279,6 +282,18 @@ static inline bool hub_driver_arm(struct mmc_endpoint *endpoint)
 	return hub_of(endpoint)->arms;
 }
 
+/* Notes what the endpoint is guarded with. */
+static inline void hub_driver_guard(struct mmc_endpoint *endpoint,
+				    const uint64_t *channels,
+				    unsigned nchannels)
+{
+	struct hub_rank *rank = hub_of(endpoint);
+
+	rank->nguards++;
+	rank->nchannels = nchannels;
+	memcpy(rank->channels, channels, nchannels * sizeof(*channels));
+}
+
 static inline void hub_driver_close(struct mmc_endpoint *endpoint)
 {
 	struct hub_rank *rank = hub_of(endpoint);
@@ -300,6 +315,7 @@ static const struct mmc_driver hub_driver = {
 	.inquire = hub_driver_inquire,
 	.fds = hub_driver_fds,
 	.arm = hub_driver_arm,
+	.guard = hub_driver_guard,
 	.close = hub_driver_close,
 };
 

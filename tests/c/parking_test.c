@@ -3,18 +3,20 @@
 #include "engine/parking.h"
 
 #include "check.h"
+#include "core/wire/header.h"
 #include "support/prng.h"
 
 #define SLOT_BYTES 1000
 
 static struct mmc_parking parking;
 
-/* Parks a chunk whose payload tells its epoch and its index. */
-static bool park(uint32_t epoch, uint32_t index, uint32_t nbytes)
+/* Parks a chunk of rank `source`, whose payload tells its epoch and its index. */
+static enum mmc_parking_fate park_of(uint32_t source, uint32_t epoch,
+				     uint32_t index, uint32_t nbytes)
 {
 	const struct mmc_parked parked = {
 		.epoch = epoch,
-		.source = index % 3,
+		.source = source,
 		.index = index,
 		.nbytes = nbytes,
 	};
@@ -22,6 +24,12 @@ static bool park(uint32_t epoch, uint32_t index, uint32_t nbytes)
 
 	memset(payload, (int)(epoch * 31 + index), sizeof(payload));
 	return mmc_parking_keep(&parking, &parked, payload);
+}
+
+/* Parks chunk `index` of the rank of that number; returns whether it was kept. */
+static bool park(uint32_t epoch, uint32_t index, uint32_t nbytes)
+{
+	return park_of(index, epoch, index, nbytes) == MMC_PARKING_KEPT;
 }
 
 /* Takes a chunk of an epoch and checks it. Returns false if there is none. */
@@ -33,7 +41,7 @@ static bool take(uint32_t epoch, uint32_t *index)
 	if (payload == NULL)
 		return false;
 	CHECK_EQ(parked.epoch, epoch);
-	CHECK_EQ(parked.source, parked.index % 3);
+	CHECK_EQ(parked.source, parked.index);
 	for (uint32_t i = 0; i < parked.nbytes; i++)
 		CHECK_EQ(payload[i], (uint8_t)(epoch * 31 + parked.index));
 	*index = parked.index;
@@ -102,5 +110,44 @@ static void it_is_bounded(void)
 	mmc_parking_close(&parking);
 }
 
+/* Of the same chunk the first to come is kept, whether or not it is a repair. */
+static void a_chunk_is_kept_once(void)
+{
+	uint32_t index;
+
+	CHECK_EQ(mmc_parking_init(&parking, SLOT_BYTES), 0);
+	CHECK_EQ(park_of(7, 1, 7, 10), MMC_PARKING_KEPT);
+	CHECK_EQ(park_of(7, 1, 7, 11), MMC_PARKING_REPEATED);
+	CHECK_EQ(park_of(7, 1, 7 | MMC_INDEX_REPAIR, 12), MMC_PARKING_REPEATED);
+	CHECK_EQ(park_of(7, 2, 7, 10), MMC_PARKING_KEPT);
+	CHECK(take(1, &index));
+	CHECK_EQ(index, 7);
+	CHECK(!take(1, &index));
+	mmc_parking_close(&parking);
+}
+
+/*
+ * Somebody who sends chunks in the name of one rank fills that rank's share, and nobody
+ * else's: the chunks of 15 other ranks, for all four epochs, are kept.
+ */
+static void each_rank_has_its_share(void)
+{
+	const uint32_t forged = 3;
+	uint32_t nkept = 0;
+
+	CHECK_EQ(mmc_parking_init(&parking, SLOT_BYTES), 0);
+	for (uint32_t i = 0; i < 1000; i++)
+		nkept += park_of(forged, 1 + i % 4, 100 + i, 10) ==
+			 MMC_PARKING_KEPT;
+	CHECK_EQ(nkept, 4 * MMC_PARKED_EACH_MAX);
+	CHECK_EQ(park_of(forged, 1, forged, 10), MMC_PARKING_FULL);
+	for (uint32_t epoch = 1; epoch <= 4; epoch++)
+		for (uint32_t rank = 4; rank < 4 + 15; rank++)
+			CHECK_EQ(park_of(rank, epoch, rank, SLOT_BYTES),
+				 MMC_PARKING_KEPT);
+	mmc_parking_close(&parking);
+}
+
 CHECK_MAIN(CHECK_TEST(each_chunk_once), CHECK_TEST(older_epochs_are_dropped),
-	   CHECK_TEST(it_is_bounded))
+	   CHECK_TEST(it_is_bounded), CHECK_TEST(a_chunk_is_kept_once),
+	   CHECK_TEST(each_rank_has_its_share))

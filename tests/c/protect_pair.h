@@ -31,6 +31,8 @@ struct wire {
 	unsigned nclosed;
 	unsigned nconnected;
 	unsigned nsends; /* calls of send() */
+	/* How many datagrams were refused, by cause. */
+	unsigned nrefused[MMC_REFUSAL_COUNT];
 };
 
 static struct wire wire;
@@ -202,14 +204,29 @@ static inline int send_some(uint32_t index, unsigned count, uint32_t body_bytes)
 	return endpoint->driver->send(endpoint, parcels, count);
 }
 
-/* Has the receiver take what is on the wire. Returns how many datagrams come out. */
-static inline unsigned receive_some(struct mmc_event *events)
+/*
+ * Has an endpoint take what is on the wire, and counts what it refuses. Returns how many
+ * datagrams come out.
+ */
+static inline unsigned receive_by(struct mmc_endpoint *endpoint,
+				  struct mmc_event *events)
 {
-	struct mmc_endpoint *endpoint = endpoints[RECEIVER];
 	int rv = endpoint->driver->poll(endpoint, events, WIRE_MAX);
+	unsigned count = 0;
 
 	CHECK(rv >= 0);
-	return rv < 0 ? 0 : (unsigned)rv;
+	for (int i = 0; i < rv; i++) {
+		if (events[i].kind == MMC_EVENT_REFUSED)
+			wire.nrefused[events[i].refusal]++;
+		else
+			events[count++] = events[i];
+	}
+	return count;
+}
+
+static inline unsigned receive_some(struct mmc_event *events)
+{
+	return receive_by(endpoints[RECEIVER], events);
 }
 
 #endif

@@ -78,7 +78,8 @@ static void what_belongs_to_no_stream(void)
 		CHECK_EQ(team_count(MMC_COUNT_RX_CORRUPT_DATAGRAMS), at + 1);
 	}
 	receive(1, HEAD_BYTES - 1);
-	CHECK_EQ(team_count(MMC_COUNT_RX_CORRUPT_DATAGRAMS), HEAD_BYTES + 4);
+	CHECK_EQ(team_count(MMC_COUNT_RX_CORRUPT_DATAGRAMS), HEAD_BYTES + 3);
+	CHECK_EQ(team_count(MMC_COUNT_RX_MALFORMED_DATAGRAMS), 1);
 	CHECK_EQ(hub_count(0, MMC_COUNT_RX_MULTICAST_DATAGRAMS), 0);
 	hub_close();
 }
@@ -104,17 +105,20 @@ static void early_chunks_are_parked(void)
 	hub_close();
 }
 
-/* The pool for early chunks is bounded; chunks beyond it are counted only. */
+/*
+ * The pool for early chunks is bounded for each rank. Chunks beyond that are counted
+ * only, and so are those that repeat one that is there.
+ */
 static void the_pool_is_bounded(void)
 {
-	uint32_t nslots;
-
 	hub_open(&eager);
-	nslots = hub[0].stream->parking.nslots;
-	for (uint32_t i = 0; i < nslots + 5; i++)
-		receive_chunk(1, 1);
-	CHECK_EQ(hub_count(0, MMC_COUNT_RX_PARKED_DATAGRAMS), nslots);
+	for (uint32_t i = 0; i < MMC_PARKED_EACH_MAX + 5; i++)
+		receive_chunk(1, i);
+	receive_chunk(1, 1);
+	CHECK_EQ(hub_count(0, MMC_COUNT_RX_PARKED_DATAGRAMS),
+		 MMC_PARKED_EACH_MAX);
 	CHECK_EQ(hub_count(0, MMC_COUNT_RX_UNPARKED_DATAGRAMS), 5);
+	CHECK_EQ(hub_count(0, MMC_COUNT_RX_DUPLICATE_CHUNKS), 1);
 	hub_close();
 }
 
@@ -152,12 +156,12 @@ static void late_chunks_are_duplicates(void)
 	hub_close();
 }
 
-/* A control message that cannot be decoded is counted as corrupt. */
+/* A control message that cannot be decoded is counted as malformed. */
 static void broken_messages(void)
 {
 	hub_open(&eager);
 	receive(1, make(HUB_CHANNEL, 1, MMC_INDEX_CONTROL | 999, 10));
-	CHECK_EQ(hub_count(0, MMC_COUNT_RX_CORRUPT_DATAGRAMS), 1);
+	CHECK_EQ(hub_count(0, MMC_COUNT_RX_MALFORMED_DATAGRAMS), 1);
 	CHECK_EQ(hub_count(0, MMC_COUNT_RX_CONTROL_DATAGRAMS), 1);
 	hub_close();
 }

@@ -255,6 +255,33 @@ static void without_multicast(void)
 	}
 }
 
-CHECK_MAIN(CHECK_TEST(whom_to_ask), CHECK_TEST(fetches),
-	   CHECK_TEST(looks_when_the_left_is_done), CHECK_TEST(whom_to_serve),
-	   CHECK_TEST(asked_for_memory), CHECK_TEST(without_multicast))
+/*
+ * A rank that asks for its chunks again and again, directly or not, is answered as often
+ * as its budget allows, and the others as before.
+ */
+static void requests_without_end(void)
+{
+	for (unsigned policy = 0; policy < 3; policy++) {
+		struct mmc_nak nak = { .peer = 0, .nruns = 1, .runs = { own } };
+		uint32_t nserved = 0;
+		struct world at;
+
+		open_world(&at, (enum mmc_repair)policy);
+		for (uint32_t i = 0; i < 10000; i++) {
+			nak.direct = i % 2 == 0;
+			nserved += mmc_repair_on_nak(&at.repair, &nak,
+						     BLOCK_CHUNKS, at.now_ns);
+		}
+		CHECK_EQ(nserved, MMC_BUDGET_TIMES * MMC_BUDGET_CHUNKS_MIN /
+					  BLOCK_CHUNKS);
+		nak.peer = LEFT;
+		CHECK(mmc_repair_on_nak(&at.repair, &nak, BLOCK_CHUNKS,
+					at.now_ns));
+		close_world(&at);
+	}
+}
+
+CHECK_MAIN(CHECK_TEST(requests_without_end), CHECK_TEST(whom_to_ask),
+	   CHECK_TEST(fetches), CHECK_TEST(looks_when_the_left_is_done),
+	   CHECK_TEST(whom_to_serve), CHECK_TEST(asked_for_memory),
+	   CHECK_TEST(without_multicast))

@@ -114,7 +114,7 @@ static int open_listener(const struct mmc_udp *udp)
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	int one = 1;
 
-	CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)),
+	CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)),
 		 0);
 	CHECK_EQ(setsockopt(fd, IPPROTO_UDP, UDP_GRO, &one, sizeof(one)), 0);
 	CHECK_EQ(bind(fd, (const struct sockaddr *)&udp->groups[0],

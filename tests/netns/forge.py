@@ -35,7 +35,7 @@ def listen(folder: Path, group: str, port: int, source: str) -> list[Heard]:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
         receiver.bind((group, port))
         receiver.settimeout(_LIMIT_S)
-        membership = socket.inet_aton(group) + _own_address()
+        membership = socket.inet_aton(group) + own_address()
         receiver.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, membership)
         (folder / "listening").touch()
         while len(heard) < _SAMPLES:
@@ -46,7 +46,7 @@ def listen(folder: Path, group: str, port: int, source: str) -> list[Heard]:
     return heard
 
 
-def _own_address() -> bytes:
+def own_address() -> bytes:
     """Return this host's IPv4 address in network order."""
     return socket.inet_aton(socket.gethostbyname(socket.gethostname()))
 
@@ -123,7 +123,7 @@ def main() -> None:
     raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
     plain = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     for sender in (raw, plain):
-        sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, _own_address())
+        sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, own_address())
     sent: Counter[str] = Counter()
     nkinds = len(FORGERS) + 1
     for number in range(int(count)):

@@ -24,10 +24,11 @@ ROOMS = {
     "errors": set(),
     "explanation": set(),
     "requests": set(),
+    "stranger": set(),
     "_support": set(),
     "_native.core": {"errors"},
     "_settings": {"errors", "_support", "_native.core"},
-    "_native": {"errors", "_support", "_native.core", "_settings"},
+    "_native": {"errors", "stranger", "_support", "_native.core", "_settings"},
     "_mpi": {"errors", "_support", "_settings"},
 }
 ROOMS["_session"] = set(ROOMS)
@@ -35,7 +36,7 @@ ROOMS["comm"] = {"_session", "_mpi"}
 ROOMS["memory"] = {"_native", "_support", "comm"}
 ROOMS["cli"] = set(ROOMS)
 ROOMS["__main__"] = {"cli", "_mpi", "_support"}
-ROOMS["__init__"] = {"errors", "explanation", "requests", "memory", "comm"}
+ROOMS["__init__"] = {"errors", "explanation", "requests", "stranger", "memory", "comm"}
 
 # Modules outside the package, each with the only parts that may import it.
 OUTSIDE = {

@@ -42,6 +42,6 @@ def test_public_names() -> None:
     )
     public = (
         "ConfigError Error Explanation Intercomm Intracomm Prequest RankLeft Request "
-        "Startall TimedOut TransportError __version__ empty is_shared"
+        "Startall Stranger TimedOut TransportError __version__ empty is_shared"
     )
     assert _python(code).split() == public.split()

@@ -24,6 +24,7 @@ GROUP = 0xEF_C0_12_00  # 239.192.18.0
 DROPPED = (
     "rx_foreign_datagrams",
     "rx_corrupt_datagrams",
+    "rx_malformed_datagrams",
     "rx_duplicate_chunks",
     "rx_unparked_datagrams",
 )

@@ -116,6 +116,27 @@ static inline uint32_t mmc_epochs_last(const struct mmc_epochs *epochs)
 	return epochs->last;
 }
 
+/* Messages are of use about so many epochs behind the last one, and before it. */
+#define MMC_EPOCHS_BEHIND_MAX 64
+#define MMC_EPOCHS_AHEAD_MAX 16
+
+/*
+ * Returns whether a rank can have sent this message about `epoch`: ranks are never
+ * further apart, and a failure's culprit is a rank or none.
+ */
+static inline bool mmc_epochs_allow(const struct mmc_epochs *epochs,
+				    uint32_t epoch,
+				    const struct mmc_message *message)
+{
+	const struct mmc_record *record = &message->record;
+
+	return epoch - (epochs->last - MMC_EPOCHS_BEHIND_MAX) <=
+		       MMC_EPOCHS_BEHIND_MAX + MMC_EPOCHS_AHEAD_MAX &&
+	       (!(record->flags & MMC_RECORD_FAILED) ||
+		record->culprit < epochs->nranks ||
+		record->culprit == MMC_PEER_NONE);
+}
+
 /* Returns the stream's channel. */
 static inline uint64_t mmc_epochs_channel(const struct mmc_epochs *epochs)
 {

@@ -56,8 +56,9 @@ static bool is_leaving(const struct mmc_op *op)
 static void on_nak(struct mmc_op *op, const struct mmc_nak *nak,
 		   uint64_t now_ns)
 {
-	if (!is_leaving(op))
-		mmc_repair_on_nak(&op->repair, nak, op->turn.next, now_ns);
+	if (!is_leaving(op) &&
+	    !mmc_repair_on_nak(&op->repair, nak, op->turn.next, now_ns))
+		mmc_count(op->config.counters, MMC_COUNT_RX_UNKEPT_REQUESTS, 1);
 }
 
 static void read_nak(uint32_t source, const struct mmc_message *message,

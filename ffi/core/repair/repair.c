@@ -12,7 +12,8 @@ size_t mmc_repair_bytes(const struct mmc_layout *layout, uint32_t nchains,
 {
 	size_t nbytes = mmc_part_bytes(mmc_loss_bytes(
 				layout->nchunks, layout->nsenders, nchains)) +
-			mmc_part_bytes(mmc_repairer_bytes(layout->nchunks));
+			mmc_part_bytes(mmc_repairer_bytes(layout->nchunks)) +
+			mmc_part_bytes(mmc_budget_bytes(layout->nranks));
 
 	if (policy == MMC_REPAIR_READ)
 		nbytes += mmc_part_bytes(mmc_fetcher_bytes(layout->nchunks));
@@ -46,6 +47,8 @@ void mmc_repair_init(struct mmc_repair_state *repair, uint8_t *memory,
 	mmc_loss_init(&repair->loss, part, &losses);
 	repair->repairer_memory =
 		mmc_part_take(&memory, mmc_repairer_bytes(layout->nchunks));
+	repair->budget_memory =
+		mmc_part_take(&memory, mmc_budget_bytes(layout->nranks));
 	if (config->policy == MMC_REPAIR_READ)
 		mmc_fetcher_init(&repair->fetcher, memory, config->rank, layout,
 				 config->read_bytes);
@@ -69,6 +72,8 @@ void mmc_repair_begin(struct mmc_repair_state *repair,
 	mmc_loss_begin(&repair->loss, schedule, repair->claimed, terms, now_ns);
 	serving.gather_ns = repair->loss.jitter_max_ns;
 	mmc_repairer_init(&repair->repairer, repair->repairer_memory, &serving);
+	mmc_budget_init(&repair->budget, repair->budget_memory,
+			repair->layout->nranks, now_ns);
 	mmc_fetcher_begin(&repair->fetcher, terms->srtt_ns);
 }
 
@@ -115,34 +120,55 @@ uint32_t mmc_repair_awaited(const struct mmc_repair_state *repair)
 
 /* ---- serving ------------------------------------------------------------- */
 
+/* Returns how many chunks this rank serves to `peer`. */
+static uint32_t served_to(const struct mmc_repair_state *repair, uint32_t peer)
+{
+	const struct mmc_layout *layout = repair->layout;
+
+	/* Who is served what itself owns is served everything. */
+	if (repair->policy->serves(repair->rank, layout->nranks, peer, peer))
+		return layout->nchunks;
+	return mmc_layout_block(layout, repair->rank).nchunks;
+}
+
 /*
  * Passes on to the repairer that part of a run which lies in `owner`'s block, if this
- * rank serves that. Only the first `nheld` chunks of the block can be served.
+ * rank serves that. Only the first `nheld` chunks of the block can be served. Returns
+ * false if the sender's budget does not cover all of them.
  */
-static void serve_block(struct mmc_repair_state *repair,
+static bool serve_block(struct mmc_repair_state *repair,
 			const struct mmc_nak *nak, struct mmc_run run,
 			uint32_t owner, uint32_t nheld, uint64_t now_ns)
 {
 	const struct mmc_repair_policy *policy = repair->policy;
 	uint32_t first = mmc_layout_block(repair->layout, owner).first;
 	uint32_t end = mmc_min_u32(run.first + run.count, first + nheld);
+	uint32_t asked;
 
 	run.first = mmc_max_u32(run.first, first);
 	if (run.first >= end ||
 	    !policy->serves(repair->rank, repair->layout->nranks, owner,
 			    nak->peer))
-		return;
-	run.count = end - run.first;
+		return true;
+	asked = end - run.first;
+	run.count = mmc_budget_take(&repair->budget, nak->peer, asked,
+				    served_to(repair, nak->peer), now_ns);
+	if (run.count == 0)
+		return false;
 	/* Other ranks spread their requests over as long a time as this rank does. */
 	repair->repairer.gather_ns = mmc_loss_jitter_ns(&repair->loss, now_ns);
 	if (nak->direct && policy->gathers && owner == repair->rank)
 		mmc_repairer_on_direct_nak(&repair->repairer, nak->peer, run);
 	else
 		mmc_repairer_on_nak(&repair->repairer, nak->peer, run, now_ns);
+	return run.count == asked;
 }
 
-/* Passes on to the repairer what this rank serves of a run, block by block. */
-static void serve_run(struct mmc_repair_state *repair,
+/*
+ * Passes on to the repairer what this rank serves of a run, block by block. Returns false
+ * if the sender's budget does not cover all of it.
+ */
+static bool serve_run(struct mmc_repair_state *repair,
 		      const struct mmc_nak *nak, struct mmc_run run,
 		      uint32_t sent_chunks, uint64_t now_ns)
 {
@@ -155,12 +181,14 @@ static void serve_run(struct mmc_repair_state *repair,
 						       : block.nchunks;
 
 		if (block.first >= run.first + run.count)
-			return;
-		serve_block(repair, nak, run, owner, nheld, now_ns);
+			return true;
+		if (!serve_block(repair, nak, run, owner, nheld, now_ns))
+			return false;
 	}
+	return true;
 }
 
-void mmc_repair_on_nak(struct mmc_repair_state *repair,
+bool mmc_repair_on_nak(struct mmc_repair_state *repair,
 		       const struct mmc_nak *nak, uint32_t sent_chunks,
 		       uint64_t now_ns)
 {
@@ -169,14 +197,16 @@ void mmc_repair_on_nak(struct mmc_repair_state *repair,
 	uint32_t left = nchunks;
 
 	if (repair->policy->on_nak(repair, nak))
-		return;
+		return true;
 	for (uint32_t i = 0; i < nak->nruns; i++) {
 		struct mmc_run run = nak->runs[i];
 
 		if (run.first >= nchunks || run.count > nchunks - run.first ||
 		    run.count > left)
-			return;
+			return true;
 		left -= run.count;
-		serve_run(repair, nak, run, sent_chunks, now_ns);
+		if (!serve_run(repair, nak, run, sent_chunks, now_ns))
+			return false;
 	}
+	return true;
 }

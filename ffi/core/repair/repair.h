@@ -7,6 +7,7 @@
 #define MMC_CORE_REPAIR_REPAIR_H
 
 #include "core/repair/advertiser.h"
+#include "core/repair/budget.h"
 #include "core/repair/fetcher.h"
 #include "core/repair/loss.h"
 #include "core/repair/policy.h"
@@ -34,6 +35,8 @@ struct mmc_repair_state {
 	const struct mmc_bitmap *present; /* chunks that can be served */
 	uint32_t rank;
 	uint8_t *repairer_memory;
+	uint8_t *budget_memory;
+	struct mmc_budget budget; /* valid once the flow has begun */
 	struct mmc_loss loss;
 	struct mmc_repairer repairer;	  /* valid once the flow has begun */
 	struct mmc_fetcher fetcher;	  /* used with the policy read only */
@@ -72,9 +75,10 @@ bool mmc_repair_ask(struct mmc_repair_state *repair, uint64_t now_ns,
 
 /*
  * Takes a NAK that has arrived. Of this rank's own block only the first `sent_chunks`
- * chunks have been sent, and can be sent again.
+ * chunks have been sent, and can be sent again. Returns false if its sender has asked
+ * for more than it can lack, so that some of it is not answered.
  */
-void mmc_repair_on_nak(struct mmc_repair_state *repair,
+bool mmc_repair_on_nak(struct mmc_repair_state *repair,
 		       const struct mmc_nak *nak, uint32_t sent_chunks,
 		       uint64_t now_ns);
 

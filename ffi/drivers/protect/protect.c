@@ -168,29 +168,29 @@ static bool open_datagram(struct protect *protect, struct mmc_event *event,
 	return true;
 }
 
-/* Returns whether an event may pass to the engine; counts it if it may not. */
-static bool passes(struct protect *protect, struct mmc_event *event,
-		   uint8_t *to)
+/* Turns the event of a datagram into that of its refusal. */
+static void refuse(struct mmc_event *event, enum mmc_refusal refusal)
 {
-	struct mmc_endpoint *endpoint = &protect->wrapper.endpoint;
+	event->kind = MMC_EVENT_REFUSED;
+	event->refusal = refusal;
+}
+
+/* Opens the datagram of an event, if that is one, or refuses it. */
+static void take(struct protect *protect, struct mmc_event *event, uint8_t *to)
+{
 	enum mmc_nonce_class class;
 	uint64_t number;
 
 	if (event->kind != MMC_EVENT_DATAGRAM ||
 	    event->source >= protect->options.nranks)
-		return true;
-	if (!open_datagram(protect, event, to, &class, &number)) {
-		endpoint->rx_forged++;
-		return false;
-	}
-	if (!mmc_replay_accept(
-		    &protect->replays[event->source * MMC_NONCE_CLASSES +
-				      class],
-		    number)) {
-		endpoint->rx_replayed++;
-		return false;
-	}
-	return true;
+		return;
+	if (!open_datagram(protect, event, to, &class, &number))
+		refuse(event, MMC_REFUSED_FORGED);
+	else if (!mmc_replay_accept(
+			 &protect->replays[event->source * MMC_NONCE_CLASSES +
+					   class],
+			 number))
+		refuse(event, MMC_REFUSED_REPLAYED);
 }
 
 static int protect_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
@@ -199,16 +199,11 @@ static int protect_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 	struct protect *protect = protect_of(endpoint);
 	int rv = mmc_wrapper_poll(&protect->wrapper, events,
 				  mmc_min_u32(nmax, BATCH));
-	unsigned npassed = 0;
 
-	for (int i = 0; i < rv; i++) {
-		struct mmc_event event = events[i];
-
-		if (passes(protect, &event,
-			   place_of(protect, protect->opened_bodies, npassed)))
-			events[npassed++] = event;
-	}
-	return rv < 0 ? rv : (int)npassed;
+	for (int i = 0; i < rv; i++)
+		take(protect, &events[i],
+		     place_of(protect, protect->opened_bodies, (unsigned)i));
+	return rv;
 }
 
 /* ---- the driver ---------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Protects the datagrams of any driver: send() seals them, poll() opens them, and drops
- * those that are not genuine, before anybody has looked into them. The engine above and
+ * Protects the datagrams of any driver: send() seals them, poll() opens them, and
+ * refuses those that are not genuine before anybody has looked into them. The engine above and
  * the driver below know nothing of it.
  *
  * Behind its header, a sealed datagram has its number u64, the tag, and then what has been
@@ -16,7 +16,7 @@
  *
  * A datagram is *forged* if it is too short or too long, or if its tag is not that of the
  * rank from whose address it comes; it is *replayed* if it is genuine, but its number has
- * come before or is too old to tell. Both are counted and dropped. What comes from an
+ * come before or is too old to tell. Both are refused (MMC_EVENT_REFUSED). What comes from an
  * unknown address passes untouched: it can be no rank's, and the engine counts it.
  *
  * Nothing may reach memory before it is checked: direct placement and reads of other

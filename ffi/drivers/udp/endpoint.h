@@ -5,6 +5,7 @@
 
 #include "core/wire/header.h"
 #include "drivers/udp/batch.h"
+#include "drivers/udp/filter.h"
 #include "drivers/udp/inquiries.h"
 #include "drivers/udp/listener.h"
 #include "drivers/udp/peers.h"
@@ -109,6 +110,20 @@ int mmc_udp_open_sockets(struct mmc_udp *udp);
  * The ranks' addresses must be known. Returns 0, -MMC_EADDRINUSE or -MMC_EIO.
  */
 int mmc_udp_join_groups(struct mmc_udp *udp);
+
+/* Has `filter` refuse the ranks that a subgroup's first socket does not hear. */
+static inline void mmc_udp_refuse_known(const struct mmc_udp *udp,
+					struct mmc_udp_filter *filter)
+{
+	bool all = mmc_udp_has_sources(&udp->options);
+
+	filter->refused = all ? udp->data : &udp->data[udp->options.rank];
+	filter->nrefused = all ? udp->options.nranks : 1;
+}
+
+/* The driver's guard(), as driver.h describes it. */
+void mmc_udp_guard(struct mmc_endpoint *endpoint, const uint64_t *channels,
+		   unsigned nchannels);
 
 /*
  * Returns how many bytes of payload the smallest receive buffer is sure to hold, if

@@ -22,6 +22,13 @@ static uint32_t source_of(const struct mmc_udp *udp,
 				  ntohs(datagram->from->sin_port));
 }
 
+/* Writes to an event where its datagram came from, if that is not known as a rank. */
+static void note_origin(struct mmc_event *event, const struct sockaddr_in *from)
+{
+	event->from_ip = ntohl(from->sin_addr.s_addr);
+	event->from_port = ntohs(from->sin_port);
+}
+
 /*
  * Writes events for datagrams in the staging memory, behind the first `nevents` events.
  * Returns the new number of events, `nmax` at most.
@@ -45,6 +52,8 @@ static unsigned deliver(const struct mmc_udp *udp,
 					      udp->longest_bytes),
 			.source = source,
 		};
+		if (source == MMC_PEER_UNKNOWN)
+			note_origin(&events[nevents - 1], datagram.from);
 	}
 	return nevents;
 }

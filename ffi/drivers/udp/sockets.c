@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "drivers/udp/endpoint.h"
-#include "drivers/udp/filter.h"
 #include "drivers/udp/ports.h"
 #include "support/error.h"
 
@@ -61,13 +60,14 @@ static int set_sending(int fd, const struct mmc_udp_options *options)
 }
 
 /*
- * Prepares a socket to receive one group, on a port where other processes of the host
- * may also receive it. With IP_MULTICAST_ALL off, the socket gets no groups that only
+ * Prepares a socket to receive one group, on a port where other processes of the same
+ * user may also receive it: each gets a copy of every multicast. SO_REUSEADDR would let
+ * any user bind the port. With IP_MULTICAST_ALL off, the socket gets no groups that only
  * other sockets have joined. Returns 0, or -1 with errno set.
  */
 static int set_receiving(int fd)
 {
-	if (set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1))
+	if (set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1))
 		return -1;
 	return set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
 }
@@ -269,13 +269,12 @@ static int join_sources(struct mmc_udp *udp, unsigned subgroup)
 static int refuse_known(const struct mmc_udp *udp, unsigned subgroup)
 {
 	int fd = udp->sockets[MMC_UDP_GROUP0 + subgroup].fd;
+	struct mmc_udp_filter filter = { .samples = false };
 
-	if (!mmc_udp_has_sources(&udp->options)) {
-		/* If the kernel has no filters, poll() drops the copies. */
-		mmc_udp_refuse(fd, &udp->data[udp->options.rank], 1);
-		return 0;
-	}
-	if (mmc_udp_refuse(fd, udp->data, udp->options.nranks) == 0)
+	mmc_udp_refuse_known(udp, &filter);
+	/* Copies that come in spite of a kernel without filters are dropped by poll(). */
+	if (mmc_udp_filter(fd, &filter) == 0 ||
+	    !mmc_udp_has_sources(&udp->options))
 		return 0;
 	return explain_group(udp, subgroup, "filter the strangers of");
 }

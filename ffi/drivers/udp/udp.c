@@ -244,6 +244,7 @@ static const struct mmc_driver driver = {
 	.inquire = udp_inquire,
 	.fds = udp_fds,
 	.deadline_ns = udp_deadline_ns,
+	.guard = mmc_udp_guard,
 	.close = udp_close,
 };
 

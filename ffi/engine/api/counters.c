@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "engine/state.h"
+#include "engine/callers.h"
 
 uint32_t mmc_counter_count(void)
 {
@@ -33,7 +33,18 @@ void mmc_team_counters(struct mmc_team *team, uint64_t *values)
 	values[MMC_COUNT_RECONNECTS] = team->endpoint->reconnects;
 	values[MMC_COUNT_REJOINS] = team->endpoint->rejoins;
 	values[MMC_COUNT_TX_CALLS] = team->endpoint->tx_calls;
-	values[MMC_COUNT_RX_FORGED] = team->endpoint->rx_forged;
-	values[MMC_COUNT_RX_REPLAYED] = team->endpoint->rx_replayed;
 	values[MMC_COUNT_RX_CALLS] = team->endpoint->rx_calls;
+}
+
+uint32_t mmc_team_strangers(struct mmc_team *team,
+			    struct mmc_stranger *strangers)
+{
+	uint32_t count;
+
+	if (mmc_engine_enter(team->engine) != 0)
+		return 0;
+	count = team->strangers.count;
+	memcpy(strangers, team->strangers.items, count * sizeof(*strangers));
+	mmc_engine_leave(team->engine);
+	return count;
 }

@@ -4,6 +4,7 @@
 
 #include "engine/breakdown.h"
 #include "engine/callers.h"
+#include "engine/refusal.h"
 #include "engine/spares.h"
 #include "engine/tracing.h"
 #include "support/error.h"
@@ -106,6 +107,7 @@ static int add_stream(struct mmc_team *team, struct mmc_stream *stream)
 	if (rv == 0) {
 		team->streams[stream->index] = stream;
 		limit_silence(team);
+		mmc_team_guard(team);
 	}
 	mmc_engine_leave(team->engine);
 	return rv;
@@ -170,6 +172,7 @@ void mmc_stream_close(struct mmc_stream *stream)
 	team->streams[stream->index] = NULL;
 	delist(team, stream);
 	limit_silence(team);
+	mmc_team_guard(team);
 	if (team->latest_stream == stream)
 		team->latest_stream = NULL;
 	mmc_stream_drop_requests(stream);

@@ -42,15 +42,19 @@ COUNTERS: dict[str, Counter] = {
     "rx_repaired_chunks": Counter("chunks", "Lost chunks that were then repaired."),
     "rx_duplicate_chunks": Counter("chunks", "Chunks received again, and dropped."),
     "rx_corrupt_datagrams": Counter(
-        "datagrams", "Datagrams dropped because their checksum or form was wrong."
+        "datagrams", "Datagrams dropped because their checksum was wrong."
     ),
-    "rx_forged": Counter(
-        "datagrams",
-        "Datagrams dropped since no rank of the job had sealed them, see PROTECT.",
+    "rx_malformed_datagrams": Counter(
+        "datagrams", "Datagrams dropped because their length or a field was impossible."
     ),
-    "rx_replayed": Counter(
-        "datagrams",
-        "Datagrams dropped since they had come before, or were too old to tell.",
+    "rx_forged_datagrams": Counter(
+        "datagrams", "Datagrams dropped because their rank had not sealed them, see PROTECT."
+    ),
+    "rx_replayed_datagrams": Counter(
+        "datagrams", "Datagrams dropped because they had come before, or were too old to tell."
+    ),
+    "rx_filtered_datagrams": Counter(
+        "datagrams", "Datagrams the kernel dropped in floods: estimated from a sample."
     ),
     "rx_foreign_datagrams": Counter(
         "datagrams",
