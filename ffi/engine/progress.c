@@ -8,6 +8,7 @@
 #include "engine/engine.h"
 #include "engine/placement.h"
 #include "engine/receive.h"
+#include "engine/refusal.h"
 #include "engine/request.h"
 #include "engine/send.h"
 #include "engine/survey.h"
