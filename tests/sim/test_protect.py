@@ -25,7 +25,7 @@ def protected(seed: int) -> dict[str, object]:
 
 
 def test_no_nonce_is_used_twice(seed: int, long: bool) -> None:
-    """In random cases each datagram is sealed with a nonce of its own, and all ends well.
+    """In random cases each datagram has a nonce of its own, and all ends well.
 
     Losses, failures and repairs by other ranks are among them.
     """
@@ -59,7 +59,7 @@ def test_duplicates_and_losses(mode: int, repair: int) -> None:
 
 
 def test_changed_datagrams_are_forged() -> None:
-    """A bit that was changed anywhere makes a datagram forged, and the data is right."""
+    """A datagram with any bit changed is forged, and the data is right."""
     result = run(
         nranks=4,
         nops=3,

@@ -25,7 +25,7 @@ MAY_INCLUDE = {
     "core": rf"{FREESTANDING}|{PURE}|core/.*|mpimcast/errors\.h",
     # Drivers know one part of the core, the header of a datagram, but not chunks.
     "drivers": (
-        rf"{SYSTEM}|{VERBS}|support/.*|drivers/(driver|placement|predictor)\.h|HERE/.*|"
+        rf"{SYSTEM}|{VERBS}|support/.*|drivers/(driver|placement|predictor|wrapper)\.h|HERE/.*|"
         r"core/types\.h|core/wire/header\.h|mpimcast/.*"
     ),
     "engine": rf"{SYSTEM}|support/.*|engine/.*|drivers/.*|core/.*|mpimcast/.*",
@@ -118,7 +118,7 @@ def test_imports_of_the_c_module() -> None:
             for name in (
                 *("core", "engine", "endpoint", "stream"),
                 *("operation", "failure", "devices", "calls", "node"),
-                *("express", "trace"),
+                *("express", "trace", "protection"),
             )
         ),
         "mpimcast/cli/sim/simulator.py",

@@ -58,6 +58,29 @@ def test_settings(guest: Guest) -> None:
     play(guest, [game(4, rounds, **settings) for settings in choices])
 
 
+def test_protection(guest: Guest) -> None:
+    """With PROTECT nothing is placed or read by a device, and bytes are right, if lost.
+
+    PROTECT=auto leaves RDMA unprotected.
+    """
+    rounds = [{"sizes": [*EDGES, 300_000]}]
+    fault = "loss=0.05,kind=multicast"
+    choices: list[dict[str, object]] = [
+        {"protect": "authenticate", "zero_copy": "on", "subgroups": 4, "chains": 2},
+        {"protect": "encrypt", "checksum": "full"},
+        {"protect": "auto"},
+    ]
+    games = [game(4, rounds, fault=fault, **settings) for settings in choices]
+    for settings, outcomes in zip(choices, play(guest, games), strict=True):
+        for outcome in outcomes:
+            reads = outcome.total("read_chunks")
+            assert (reads > 0) == (settings["protect"] == "auto")
+            assert outcome.total("zero_copy_chunks") == 0
+            assert outcome.total("rx_lost_chunks") > 0
+            assert outcome.total("rx_forged") == 0
+            assert outcome.total("rx_replayed") == 0
+
+
 @pytest.mark.parametrize("join", ["cm", pytest.param("attach", marks=pytest.mark.long)])
 def test_groups(guest: Guest, join: str) -> None:
     """Each device joins one group of GROUP for each subgroup, and no other group."""
