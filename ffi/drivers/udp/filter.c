@@ -150,7 +150,7 @@ static void add_sources(struct program *program,
 {
 	unsigned begin = program->len;
 
-	for (unsigned i = 0; i < 2 * filter->nknown; i++) {
+	for (unsigned i = 0; i < 2 * filter->nranks; i++) {
 		add_comparison(program,
 			       source_mark(&filter->known[i % 2][i / 2]));
 		add_jump(program);
@@ -166,7 +166,7 @@ int mmc_udp_filter(int fd, const struct mmc_udp_filter *filter)
 
 	MMC_ASSERT(filter->nrefused <= MMC_UDP_RANKS_APART_MAX);
 	MMC_ASSERT(filter->nchannels <= MMC_GUARD_CHANNELS_MAX);
-	MMC_ASSERT(filter->nknown <= MMC_UDP_RANKS_APART_MAX);
+	MMC_ASSERT(filter->nranks <= MMC_UDP_RANKS_APART_MAX);
 	for (unsigned i = 0; i < filter->nrefused; i++) {
 		add_comparison(&program, source_mark(&filter->refused[i]));
 		add_verdict(&program, 0);

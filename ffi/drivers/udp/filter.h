@@ -21,12 +21,12 @@ struct mmc_udp_filter {
 	const uint64_t *channels;
 	unsigned nchannels;
 	/*
-	 * With `knows_sources`, its source is in neither of these, which are `nknown`
+	 * With `knows_sources`, its source is in neither of these, which are `nranks`
 	 * long each, at most MMC_UDP_RANKS_APART_MAX.
 	 */
 	bool knows_sources;
 	const struct sockaddr_in *known[2];
-	unsigned nknown;
+	unsigned nranks;
 };
 
 /*

@@ -9,7 +9,7 @@ static void know_ranks(const struct mmc_udp *udp, struct mmc_udp_filter *filter)
 	filter->knows_sources = true;
 	filter->known[0] = udp->control;
 	filter->known[1] = udp->data;
-	filter->nknown = udp->options.nranks;
+	filter->nranks = udp->options.nranks;
 }
 
 /*
