@@ -38,7 +38,8 @@ def refuse():
     # The kernel answers process_vm_readv() of any thread with EPERM from now on.
     machine = platform.machine()
     readv, seccomp = {"x86_64": (310, 317), "aarch64": (270, 277)}[machine]
-    rules = [(0x20, 0, 0, 0), (0x15, 0, 1, readv), (6, 0, 0, 0x50001), (6, 0, 0, 0x7FFF0000)]
+    rules = [(0x20, 0, 0, 0), (0x15, 0, 1, readv)]
+    rules += [(6, 0, 0, 0x50001), (6, 0, 0, 0x7FFF0000)]
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *r) for r in rules))
     program = struct.pack("HxxxxxxQ", len(rules), ctypes.addressof(code))
     libc = ctypes.CDLL(None, use_errno=True)
@@ -102,7 +103,7 @@ os._exit(0)
 def job(
     code: str, folder: Path, bin_folder: Path, *options: str
 ) -> tuple[list[str], str]:
-    """Run `BEGIN` and code on two ranks; return which came to the end, and the output."""
+    """Run `BEGIN` and code on two ranks; return who came to the end, and the output."""
     launcher = mpirun(2, *options, bin_folder=bin_folder)
     text = f"folder = {str(folder)!r}\n{BEGIN}{code}"
     status, said = run_unchecked([*launcher, "-c", text], limit_s=LIMIT_S)
@@ -115,7 +116,7 @@ def job(
     "code", [REFUSED_AT_OPEN, REFUSED_LATER], ids=["at open", "later"]
 )
 def test_a_kernel_that_refuses(bin_folder: Path, code: str, tmp_path: Path) -> None:
-    """A filter of system calls forbids one rank to read: all bytes arrive all the same."""
+    """A filter of system calls forbids one rank to read; yet all bytes arrive."""
     ended, said = job(code, tmp_path, bin_folder)
     assert ended == ["0", "1"], said
 

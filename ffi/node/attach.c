@@ -28,8 +28,8 @@ static ssize_t read_run(const struct mmc_node_bell *bell, void *to,
 		  .iov_len = sizeof(process) },
 		{ .iov_base = (void *)(uintptr_t)from, .iov_len = nbytes },
 	};
-	ssize_t nread = process_vm_readv(atomic_load(&bell->pid), here, 2,
-					 there, 2, 0);
+	ssize_t nread =
+		process_vm_readv(atomic_load(&bell->pid), here, 2, there, 2, 0);
 
 	if (nread < 0)
 		return -errno;

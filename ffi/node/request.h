@@ -12,7 +12,7 @@ enum mmc_node_delivery {
 	MMC_NODE_COPIES,   /* each member copies it out of slots */
 	MMC_NODE_ONE_COPY, /* a node leader copies what other nodes have sent */
 	MMC_NODE_IN_PLACE, /* it arrives in the members' shared memory itself */
-	MMC_NODE_CROSS,    /* each member reads it from the senders' own memory */
+	MMC_NODE_CROSS, /* each member reads it from the senders' own memory */
 };
 
 struct mmc_node_request {

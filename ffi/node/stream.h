@@ -31,9 +31,9 @@ struct mmc_node_line {
 	_Atomic uint32_t left; /* whether it starts no more operations */
 	uint32_t digests[MMC_NODE_SLOTS_MAX]; /* of the operation, by slot */
 	struct mmc_node_words
-		words[MMC_NODE_SLOTS_MAX];  /* the same, for messages */
+		words[MMC_NODE_SLOTS_MAX];    /* the same, for messages */
 	uint64_t adverts[MMC_NODE_SLOTS_MAX]; /* see node/cross.h */
-	alignas(64) struct mmc_cursor read; /* pieces read */
+	alignas(64) struct mmc_cursor read;   /* pieces read */
 };
 
 /* One rail's line, which its leader on this node alone writes. */

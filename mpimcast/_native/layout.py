@@ -28,7 +28,7 @@ class Layout(NamedTuple):
 
     @property
     def reads_across(self) -> bool:
-        """Whether ranks read large blocks from each other's own memory: two of a node."""
+        """Whether ranks may read each other's own memory: two that are alone."""
         return self.nnodes == 1 and len(self.nodes) == 2  # noqa: PLR2004
 
     def members(self, rank: int) -> tuple[int, ...]:

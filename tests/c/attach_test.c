@@ -99,11 +99,11 @@ static void memory_that_ends_is_told(void)
 	MMC_ASSERT(pages != MAP_FAILED);
 	MMC_ASSERT(munmap(pages + 2 * 4096, 4096) == 0);
 	open_two(&processes);
-	CHECK_EQ(mmc_node_attach_read(processes.node, 1, here,
-				      (uintptr_t)pages, 2 * 4096),
+	CHECK_EQ(mmc_node_attach_read(processes.node, 1, here, (uintptr_t)pages,
+				      2 * 4096),
 		 0);
-	CHECK_EQ(mmc_node_attach_read(processes.node, 1, here,
-				      (uintptr_t)pages, 2 * 4096 + 1),
+	CHECK_EQ(mmc_node_attach_read(processes.node, 1, here, (uintptr_t)pages,
+				      2 * 4096 + 1),
 		 -EFAULT);
 	CHECK_EQ(mmc_node_attach_read(processes.node, 1, here, 64, 1), -EFAULT);
 	processes_close(&processes);

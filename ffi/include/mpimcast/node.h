@@ -144,12 +144,12 @@ void mmc_node_stream_failure(struct mmc_node_stream *stream,
 
 /* What a node stream has counted on this rank. */
 struct mmc_node_counts {
-	uint64_t operations; /* started */
-	uint64_t pieces;     /* completed */
-	uint64_t tx_bytes;   /* copied into the segment */
-	uint64_t rx_bytes;   /* copied out of it */
+	uint64_t operations;  /* started */
+	uint64_t pieces;      /* completed */
+	uint64_t tx_bytes;    /* copied into the segment */
+	uint64_t rx_bytes;    /* copied out of it */
 	uint64_t cross_bytes; /* copied out of other members' own memory */
-	uint64_t sleeps;     /* in waits for other members */
+	uint64_t sleeps;      /* in waits for other members */
 };
 
 /* Writes the counts of a stream. */
