@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "node/cross.h"
 #include "node/places.h"
 
 uint32_t mmc_node_least_read(const struct mmc_node_stream *stream,
@@ -67,9 +68,12 @@ bool mmc_node_fill(struct mmc_node_request *request)
 	uint32_t piece = stream->nfilled;
 	uint32_t slot = piece % stream->options.nslots;
 	bool enters = mmc_node_request_enters(request, piece);
-	bool is_entered =
-		request->nentries == 0 || enters ||
-		mmc_cursor_before(request->first_piece, stream->nread);
+	/* What goes before a piece: all entries or, of a verdict, its advert. */
+	uint32_t nbefore = enters ? mmc_node_is_verdict(request, piece)
+				  : request->nentries;
+	bool is_entered = nbefore == 0 ||
+			  !mmc_cursor_before(stream->nread,
+					     request->first_piece + nbefore);
 
 	if (!is_free(stream) || !is_entered)
 		return false;
@@ -79,6 +83,8 @@ bool mmc_node_fill(struct mmc_node_request *request)
 		.root = request->operation.root,
 		.block_bytes = request->operation.block_bytes,
 	};
+	if (enters && request->delivery == MMC_NODE_CROSS)
+		line->adverts[slot] = mmc_node_cross_word(request, piece);
 	if (!enters && mmc_node_request_sends(request, stream->options.rank))
 		copy_part(request, mmc_node_request_index(request, piece),
 			  mmc_node_slot(stream, piece));

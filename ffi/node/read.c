@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "node/agree.h"
+#include "node/cross.h"
 #include "node/places.h"
 
 /* Returns whether this member has to copy the part of `rank` into the result. */
@@ -16,6 +17,7 @@ static bool must_copy(const struct mmc_node_request *request, uint32_t rank)
 		return false;
 	switch (request->delivery) {
 	case MMC_NODE_COPIES:
+	case MMC_NODE_CROSS:
 		return rank != stream->options.rank;
 	case MMC_NODE_ONE_COPY:
 		/* Each member has put its own part there itself. */
@@ -106,6 +108,8 @@ static bool take(struct mmc_node_request *request)
 		       request->operation.root == stream->options.rank;
 	bool enters = mmc_node_request_enters(request, stream->nread);
 
+	if (enters && request->delivery == MMC_NODE_CROSS)
+		return mmc_node_cross_take(request);
 	/* Nobody would pass over a piece whose operation is over. */
 	if (mmc_node_leads(stream) &&
 	    !mmc_cursor_before(stream->nread, stream->nforwarded))
@@ -140,7 +144,11 @@ bool mmc_node_read(struct mmc_node_request *request)
 	memset(mmc_node_request_taken(request), 0,
 	       (nmembers / 64 + 1) * sizeof(uint64_t));
 	stream->counts.pieces++;
-	mmc_cursor_set(&stream->lines[stream->member].read, ++stream->nread);
+	if (mmc_node_is_verdict(request, stream->nread) && !request->lacks)
+		mmc_node_cross_skip(request);
+	else
+		stream->nread++;
+	mmc_cursor_set(&stream->lines[stream->member].read, stream->nread);
 	mmc_node_ring_attended(stream);
 	return true;
 }

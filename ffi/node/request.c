@@ -8,6 +8,12 @@
 #include "node/tracing.h"
 #include "support/error.h"
 
+/*
+ * The largest result of cross reads. While a member reads, nothing that others see moves,
+ * and they might take it for dead.
+ */
+#define CROSS_BYTES_MAX (UINT64_C(1) << 30)
+
 /* Mixes `value` into a digest (FNV-1a, by words). */
 static uint32_t mixed(uint32_t digest, uint64_t value)
 {
@@ -110,8 +116,42 @@ static void count_pieces(struct mmc_node_request *request)
 	bool overwrites = operation->shared != 0 && operation->send != NULL;
 
 	request->nentries = is_barrier || overwrites;
+	if (request->delivery == MMC_NODE_CROSS)
+		request->nentries = 2;
 	request->npieces =
 		is_barrier ? 1 : request->nentries + request->pieces.npieces;
+}
+
+/* Returns the longest block of an operation whose pieces have been cut. */
+static uint64_t longest_bytes(const struct mmc_node_request *request)
+{
+	const struct mmc_pieces *pieces = &request->pieces;
+	uint64_t longest_bytes = 0;
+
+	if (pieces->blocks_bytes == NULL)
+		return pieces->block_bytes;
+	for (uint32_t i = 0; i < pieces->nblocks; i++)
+		longest_bytes =
+			mmc_max_u64(longest_bytes, pieces->blocks_bytes[i]);
+	return longest_bytes;
+}
+
+/*
+ * Returns whether members read blocks from the senders, which all of them decide alike.
+ * With more than one reader a block takes less time through slots: the kernel looks up
+ * the sender's pages for each of them.
+ */
+static bool crosses(const struct mmc_node_request *request)
+{
+	const struct mmc_node_stream *stream = request->stream;
+	bool gathers = request->operation.kind != MMC_BCAST;
+	uint64_t least_bytes = stream->cross_bytes_min;
+
+	if (least_bytes == 0 || stream->map.nranks != 2 ||
+	    stream->map.nnodes != 1 || request->delivery != MMC_NODE_COPIES ||
+	    request->pieces.total_bytes > CROSS_BYTES_MAX)
+		return false;
+	return longest_bytes(request) >= (gathers ? 1 : 2) * least_bytes;
 }
 
 /*
@@ -136,6 +176,8 @@ static bool plan(struct mmc_node_request *request)
 				      : stream->options.slot_bytes);
 	request->is_large = request->pieces.total_bytes >=
 			    MMC_PAST_CACHES_BYTES_MIN;
+	if (crosses(request))
+		request->delivery = MMC_NODE_CROSS;
 	count_pieces(request);
 	digest = mixed(digest, request->nentries);
 	if (varies)

@@ -12,6 +12,7 @@ enum mmc_node_delivery {
 	MMC_NODE_COPIES,   /* each member copies it out of slots */
 	MMC_NODE_ONE_COPY, /* a node leader copies what other nodes have sent */
 	MMC_NODE_IN_PLACE, /* it arrives in the members' shared memory itself */
+	MMC_NODE_CROSS, /* each member reads it from the senders' own memory */
 };
 
 struct mmc_node_request {
@@ -29,13 +30,14 @@ struct mmc_node_request {
 	/*
 	 * 1 if the first piece is an entry: it moves nothing, and is read once all
 	 * members have filled it. Thus nobody writes to shared memory which another
-	 * member still reads.
+	 * member still reads. 2 with MMC_NODE_CROSS, see node/cross.h.
 	 */
 	uint32_t nentries;
-	uint32_t npieces; /* with the entry */
+	uint32_t npieces; /* with the entries */
 	uint32_t epoch;
 	uint32_t digest; /* of kind, root, sizes and shared memory */
 	enum mmc_node_delivery delivery;
+	bool lacks;	 /* whether a cross read has failed */
 	bool is_large;	 /* whether the result is larger than caches are */
 	uint32_t ntaken; /* parts of the piece that is being read */
 	uint32_t nread;	 /* the stream's cursors at the last look */

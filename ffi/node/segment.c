@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "support/error.h"
 #include "support/fork.h"
@@ -19,6 +20,8 @@
 /* A sleep that only a bell ends. */
 #define LONG_NS (3600 * MMC_S_NS)
 
+static _Atomic uint64_t drawn;
+
 /*
  * Returns a number that no other process has; 0 if the kernel gives none. Its low 16
  * bits are the generation, by which a child of fork() knows that it must draw its own.
@@ -26,7 +29,6 @@
  */
 static uint64_t this_process(void)
 {
-	static _Atomic uint64_t drawn;
 	uint16_t generation = (uint16_t)(mmc_fork_generation() + 1);
 	uint64_t known = atomic_load(&drawn);
 	uint64_t number;
@@ -90,6 +92,8 @@ static int enter(struct mmc_node *node)
 	}
 	if (fcntl(node->fd, F_SETLK, &lock) != 0)
 		return fail("the node's segment cannot be locked");
+	atomic_store(&bell->process_at, (uintptr_t)&drawn);
+	atomic_store(&bell->pid, getpid());
 	atomic_store(&bell->process, process);
 	return 0;
 }

@@ -21,6 +21,8 @@ struct mmc_node_bell {
 	_Atomic uint32_t armed; /* whether the member wants to hear it */
 	_Atomic uint64_t
 		process; /* of the member; 0: it has not opened the node */
+	_Atomic uint64_t process_at; /* where that process has this number */
+	_Atomic int32_t pid; /* its number in its own namespace of processes */
 };
 
 /* What a segment begins with. */

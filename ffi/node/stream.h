@@ -31,8 +31,9 @@ struct mmc_node_line {
 	_Atomic uint32_t left; /* whether it starts no more operations */
 	uint32_t digests[MMC_NODE_SLOTS_MAX]; /* of the operation, by slot */
 	struct mmc_node_words
-		words[MMC_NODE_SLOTS_MAX];  /* the same, for messages */
-	alignas(64) struct mmc_cursor read; /* pieces read */
+		words[MMC_NODE_SLOTS_MAX];    /* the same, for messages */
+	uint64_t adverts[MMC_NODE_SLOTS_MAX]; /* see node/cross.h */
+	alignas(64) struct mmc_cursor read;   /* pieces read */
 };
 
 /* One rail's line, which its leader on this node alone writes. */
@@ -96,6 +97,10 @@ struct mmc_node_stream {
 	uint32_t nread;
 	uint32_t nfree; /* pieces below this may be filled */
 	uint32_t epoch; /* the number of the latest operation */
+	/* What a caller slept for last: to look for it again without sleep is vain. */
+	struct mmc_cursor *slept_for;
+	uint32_t slept_at;
+	uint64_t cross_bytes_min; /* 0: no operation uses cross reads */
 	bool left;
 	bool waits_between; /* a thread waits for the oldest of `forwarded` */
 	struct mmc_request

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include "node/cross.h"
 #include "node/failing.h"
 #include "node/fill.h"
 #include "node/forward.h"
@@ -46,6 +47,7 @@ static uint32_t unfilled(const struct mmc_node_stream *stream, uint32_t piece)
 		uint32_t member = (stream->member + i) % stream->node->nmembers;
 
 		if (stream->map.nnodes == 1 &&
+		    !mmc_node_is_verdict(first, piece) &&
 		    !mmc_node_request_sends(first, members[member]))
 			continue;
 		if (!mmc_cursor_before(
@@ -169,6 +171,8 @@ void mmc_node_sleep(struct mmc_node_stream *stream, uint64_t limit_ns)
 		.rank = whom.rank,
 		.entered = whom.entered,
 	};
+	bool is_long = stream->slept_for == whom.cursor &&
+		       stream->slept_at == whom.npieces;
 	bool sleeps;
 
 	if (mmc_node_leads(stream) && mmc_node_is_forwarding(stream)) {
@@ -179,12 +183,16 @@ void mmc_node_sleep(struct mmc_node_stream *stream, uint64_t limit_ns)
 	if (whom.moved)
 		return;
 	pthread_mutex_unlock(&stream->mutex);
-	sleeps = !spin(&whom, stream->options.spin_ns);
+	sleeps = !spin(&whom, is_long ? 0 : stream->options.spin_ns);
 	if (sleeps)
 		slumber.begin_ns = sleep_on(stream, &whom,
 					    mmc_min_u64(limit_ns, longest_ns));
 	pthread_mutex_lock(&stream->mutex);
 	stream->counts.sleeps += sleeps;
+	if (sleeps) {
+		stream->slept_for = whom.cursor;
+		stream->slept_at = whom.npieces;
+	}
 	if (sleeps && stream->tracing != NULL)
 		mmc_node_tracing_slept(stream, &slumber);
 }

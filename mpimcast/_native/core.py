@@ -45,6 +45,7 @@ NODE_COUNTERS = (
     "node_pieces",
     "node_tx_bytes",
     "node_rx_bytes",
+    "node_cross_bytes",
     "node_sleeps",
 )
 

@@ -26,6 +26,11 @@ class Layout(NamedTuple):
         """The number of nodes."""
         return len(self.rails[0])
 
+    @property
+    def reads_across(self) -> bool:
+        """Whether ranks may read each other's own memory: two that are alone."""
+        return self.nnodes == 1 and len(self.nodes) == 2  # noqa: PLR2004
+
     def members(self, rank: int) -> tuple[int, ...]:
         """Return the ranks of a rank's node."""
         return tuple(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mpimcast._core import ffi, lib
 from mpimcast._native.calls import Calls, UnicastReason
-from mpimcast._native.core import NODE_COUNTERS, check, nanoseconds
+from mpimcast._native.core import NODE_COUNTERS, check, last_error, nanoseconds
 from mpimcast._native.operation import SLICE_NS
 from mpimcast._native.stream import DESERTIONS
 
@@ -28,9 +28,14 @@ HEAD_BYTES = lib.MMC_NODE_HEAD_BYTES
 # The most slots that a stream may have.
 SLOTS_MAX = lib.MMC_NODE_SLOTS_MAX
 
-# How long a waiting member looks for news, and yields, before it sleeps: a few times
-# what it takes to be woken up. Members that share a processor gain most by it.
-_SPIN_NS = 20_000
+# How long a waiting member looks for news, and yields, before it sleeps: what it takes
+# to be woken up, and for ranks to begin an operation after a pause. It does so once for
+# each piece. Members that share a processor gain most by it.
+_SPIN_NS = 100_000
+
+# From this size on arrays have huge pages where NumPy or torch allocates them, so that
+# the kernel copies from another process as fast as a process does itself.
+_CROSS_BYTES_MIN = 4 << 20
 
 _CALLS = Calls(
     request="struct mmc_node_request **",
@@ -75,6 +80,14 @@ class Node:
         self.c = made[0]
         self.fd = fd
         self.nmembers = nmembers
+
+    def why_unreadable(self) -> str:
+        """Return why this rank cannot read another member's own memory, or "".
+
+        All members must have opened the node.
+        """
+        status = lib.mmc_node_try_attach(self.c, ffi.new("uint32_t *"))
+        return last_error() if status < 0 else ""
 
     def notifications(self) -> Notifications:
         """Return notifications of the node's operations."""
@@ -173,6 +186,13 @@ class NodeStream:
         )
         self.first_failure: tuple[str, tuple[int, ...]] | None = None
         self.layout = layout
+
+    def begin_cross_reads(self) -> None:
+        """Let two ranks of a node read large blocks from each other's own memory.
+
+        Both call this before the first operation, or none.
+        """
+        lib.mmc_node_stream_set_cross(self.c, _CROSS_BYTES_MIN)
 
     def counters(self) -> Counter[str]:
         """Return all counters by name."""

@@ -11,6 +11,7 @@ from mpimcast._native.layout import Place
 from mpimcast._native.transport import wanted
 from mpimcast._session import multicast, nodes, teams
 from mpimcast._session.introduction import introduced
+from mpimcast._support.naming import listed
 from mpimcast.errors import ConfigError, TransportError
 
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from mpimcast._session.nodes import Nodes
     from mpimcast._session.regions import Region
     from mpimcast._session.sharing import Shared
+
+
+# What precedes, in the path of a team, why ranks cannot read each other's memory.
+_CROSS_REFUSED = "; the kernel lets no rank read the other's own memory: "
 
 
 class LeftToMpi(TransportError):
@@ -211,12 +216,26 @@ class _Making:
         """Create the stream, on all ranks or on none. Collective."""
         introduction, team = self._introduction, self._team
         _, told = together(introduction.private, introduction.config, self._create)
+        rails, refusals = map(list, zip(*told, strict=True))
         if team.shared is not None and not team.path:
-            team.path = team.shared.path(told)
+            team.path = team.shared.path(rails)
         assert self._stream is not None  # noqa: S101 -- no rank has failed
+        self._let_read(self._stream, refusals)
         return self._stream
 
-    def _create(self) -> tuple[None, str]:
+    def _let_read(self, stream: AnyStream, refusals: list[str]) -> None:
+        """Let two ranks of a node read each other's memory unless some rank cannot."""
+        from mpimcast._native.node import NodeStream
+
+        if not isinstance(stream, NodeStream):
+            return
+        refused = {rank: why for rank, why in enumerate(refusals) if why}
+        if not refused:
+            stream.begin_cross_reads()
+        elif _CROSS_REFUSED not in self._team.path:
+            self._team.path += f"{_CROSS_REFUSED}{listed(refused)}"
+
+    def _create(self) -> tuple[None, list[str]]:
         from mpimcast._native.node import NodeStream
         from mpimcast._native.stream import Stream
 
@@ -234,7 +253,9 @@ class _Making:
             self.region = shared.accept(introduction.take_proposal(), agreed)
             place = Place(shared.layout, shared.rank, *agreed, shared.crowded)
             self._stream = NodeStream(shared.node, config, channel, place, between)
-        return None, team.rail
+            if shared.layout.reads_across:
+                return None, [team.rail, shared.node.why_unreadable()]
+        return None, [team.rail, ""]
 
     def undo(self) -> None:
         """Close what was made."""

@@ -111,6 +111,21 @@ int mmc_node_stream_create(struct mmc_node *node,
 			   struct mmc_node_stream **stream);
 
 /*
+ * Tries to read a word in the own memory of each member, all of which have opened the
+ * node, and thus in any of it. Returns 0; or -MMC_EIO with the first `*member` for which
+ * the kernel refuses it, and why in mmc_last_error().
+ */
+int mmc_node_try_attach(const struct mmc_node *node, uint32_t *member);
+
+/*
+ * From now on, if the communicator is of two ranks of one node, they read each other's
+ * blocks of at least `nbytes`, and those of a Bcast of twice as much, from the sender's
+ * own memory. An operation in which that fails takes slots. With 0, all operations do.
+ * All members set the same before their first operation.
+ */
+void mmc_node_stream_set_cross(struct mmc_node_stream *stream, uint64_t nbytes);
+
+/*
  * Announces that this rank starts no more operations on the stream: mmc_node_start()
  * fails with -MMC_EINVAL from now on. If another rank waits for this one in a later
  * operation, that operation fails with -MMC_ELEFT. `between` is not touched.
@@ -129,11 +144,12 @@ void mmc_node_stream_failure(struct mmc_node_stream *stream,
 
 /* What a node stream has counted on this rank. */
 struct mmc_node_counts {
-	uint64_t operations; /* started */
-	uint64_t pieces;     /* completed */
-	uint64_t tx_bytes;   /* copied into the segment */
-	uint64_t rx_bytes;   /* copied out of it */
-	uint64_t sleeps;     /* in waits for other members */
+	uint64_t operations;  /* started */
+	uint64_t pieces;      /* completed */
+	uint64_t tx_bytes;    /* copied into the segment */
+	uint64_t rx_bytes;    /* copied out of it */
+	uint64_t cross_bytes; /* copied out of other members' own memory */
+	uint64_t sleeps;      /* in waits for other members */
 };
 
 /* Writes the counts of a stream. */

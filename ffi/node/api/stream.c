@@ -232,6 +232,13 @@ int mmc_node_stream_set_trace(struct mmc_node_stream *stream,
 	return rv;
 }
 
+void mmc_node_stream_set_cross(struct mmc_node_stream *stream, uint64_t nbytes)
+{
+	pthread_mutex_lock(&stream->mutex);
+	stream->cross_bytes_min = nbytes;
+	pthread_mutex_unlock(&stream->mutex);
+}
+
 void mmc_node_stream_leave(struct mmc_node_stream *stream)
 {
 	if (mmc_node_is_forked(stream->node))

@@ -76,6 +76,9 @@ COUNTERS: dict[str, Counter] = {
     "node_pieces": Counter("pieces", "Pieces of such operations that were completed."),
     "node_tx_bytes": Counter("bytes", "Bytes copied into that memory."),
     "node_rx_bytes": Counter("bytes", "Bytes copied out of it."),
+    "node_cross_bytes": Counter(
+        "bytes", "Bytes copied out of the own memory of other ranks of the node."
+    ),
     "node_sleeps": Counter(
         "sleeps", "Times that this rank slept to wait for ranks of its node."
     ),
