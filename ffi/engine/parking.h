@@ -15,6 +15,7 @@ struct mmc_parked {
 	uint32_t epoch;
 	uint32_t source; /* the rank that has sent it */
 	uint32_t index;	 /* the index in its header */
+	uint32_t first;	 /* of a part of blocks (struct mmc_part); else 0 */
 	uint32_t nbytes; /* length of the payload */
 };
 

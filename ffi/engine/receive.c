@@ -296,11 +296,12 @@ static void receive_one(struct mmc_stream *stream,
 		mmc_count(&stream->counters, MMC_COUNT_RX_CORRUPT_DATAGRAMS, 1);
 		return;
 	}
-	if (message.kind == MMC_MESSAGE_BLOCKS)
-		mmc_stream_receive_blocks(stream, event->source, header->epoch,
-					  &message, now_ns);
+	/* The record goes first: what disagrees with this rank's operation is not placed. */
 	mmc_epochs_on_message(&stream->epochs, event->source, header->epoch,
 			      &message, now_ns);
+	if (mmc_message_brings(&message))
+		mmc_stream_receive_part(stream, event->source, header->epoch,
+					&message, now_ns);
 }
 
 unsigned mmc_team_receive(struct mmc_team *team, const struct mmc_event *events,
