@@ -185,6 +185,17 @@ static bool progress_team(struct mmc_engine *engine, struct mmc_team *team)
 	return busy;
 }
 
+void mmc_team_settle(struct mmc_team *team)
+{
+	uint64_t now_ns = mmc_team_now_ns(team);
+
+	for (uint32_t i = 0; i < team->nstreams; i++)
+		if (team->streams[i] != NULL && team->streams[i]->needs_poll &&
+		    mmc_epochs_all_ended(&team->streams[i]->epochs))
+			poll_stream(team->engine, team->streams[i], true,
+				    now_ns);
+}
+
 /*
  * Returns when something is due, on the endpoint's clock: 0 if a stream needs a poll
  * now, MMC_NEVER_NS if nothing ever is due.
