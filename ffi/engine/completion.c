@@ -39,15 +39,16 @@ static void end_reading(struct mmc_request *request)
 }
 
 /*
- * Copies what others may still ask for. Blocks of several ranks need not be adjacent in
- * the user's memory; each is a single chunk then.
+ * Copies what others may still ask for: a block, or those of all ranks, which are equal
+ * and need not be adjacent in the user's memory.
  */
 static void take_copy(struct mmc_request *request)
 {
 	const struct mmc_block copied = mmc_op_copied(request->op);
-	uint32_t nparts = copied.nbytes > mmc_op_own_block(request->op)->nbytes
-				  ? copied.nchunks
-				  : 1;
+	const struct mmc_layout *layout = mmc_op_layout(request->op);
+	bool scattered = request->operation.offsets_bytes != NULL &&
+			 copied.nbytes > mmc_op_own_block(request->op)->nbytes;
+	uint32_t nparts = scattered ? layout->nsenders : 1;
 	uint64_t part_bytes = copied.nbytes / nparts;
 	struct mmc_copy *copy;
 
@@ -56,7 +57,9 @@ static void take_copy(struct mmc_request *request)
 	copy = mmc_copies_take(&request->stream->copies);
 	for (uint32_t i = 0; i < nparts; i++)
 		memcpy(copy->bytes + i * part_bytes,
-		       mmc_request_address(request, copied.first + i),
+		       mmc_request_address(request,
+					   copied.first +
+						   i * layout->block_chunks),
 		       part_bytes);
 	request->copy = copy;
 }

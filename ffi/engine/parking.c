@@ -44,29 +44,39 @@ static uint8_t *payload_of(const struct mmc_parking *parking, uint32_t slot)
 	return parking->payloads + (size_t)slot * parking->slot_bytes;
 }
 
-/* Returns whether two indices name the same chunk, or both blocks in messages. */
-static bool is_same(uint32_t index, uint32_t other)
+static bool is_part(const struct mmc_parked *parked)
 {
-	return ((index ^ other) & ~MMC_INDEX_REPAIR) == 0;
+	return (parked->index & MMC_INDEX_CONTROL) != 0;
 }
 
-/* Returns what is to become of a chunk. */
+/* Returns whether two of a rank for an epoch are the same chunk, or part of blocks. */
+static bool is_same(const struct mmc_parked *one,
+		    const struct mmc_parked *other)
+{
+	return ((one->index ^ other->index) & ~MMC_INDEX_REPAIR) == 0 &&
+	       one->first == other->first;
+}
+
+/* Returns what is to become of a chunk, or of a part of blocks. */
 static enum mmc_parking_fate fate_of(const struct mmc_parking *parking,
 				     const struct mmc_parked *parked)
 {
+	bool part = is_part(parked);
+	uint32_t most = part ? mmc_max_u32(parking->nslots / 2, 1)
+			     : MMC_PARKED_EACH_MAX;
 	uint32_t nkept = 0;
 
 	for (uint32_t i = 0; i < parking->nused; i++) {
 		const struct mmc_parked *kept = &parking->slots[i];
+		bool of_epoch = kept->epoch == parked->epoch;
 
-		if (kept->source != parked->source ||
-		    kept->epoch != parked->epoch)
+		if (kept->source != parked->source || is_part(kept) != part)
 			continue;
-		nkept++;
-		if (is_same(kept->index, parked->index))
+		nkept += part || of_epoch;
+		if (of_epoch && is_same(kept, parked))
 			return MMC_PARKING_REPEATED;
 	}
-	if (parking->nused == parking->nslots || nkept == MMC_PARKED_EACH_MAX ||
+	if (parking->nused == parking->nslots || nkept >= most ||
 	    parked->nbytes > parking->slot_bytes)
 		return MMC_PARKING_FULL;
 	return MMC_PARKING_KEPT;

@@ -12,15 +12,17 @@
 
 /*
  * The most chunks that are kept of one rank for one epoch: an eager operation has one of
- * each, or blocks in a message, and somebody else may forge another.
+ * each, and somebody else may forge another. Of the parts of blocks that a rank's messages
+ * carry, half of the pool is kept.
  */
 #define MMC_PARKED_EACH_MAX 2
 
-/* A chunk in the pool, without its payload. */
+/* A chunk in the pool, or a part of blocks, without its payload. */
 struct mmc_parked {
 	uint32_t epoch;
 	uint32_t source; /* the rank that has sent it */
 	uint32_t index;	 /* the index in its header */
+	uint32_t first;	 /* of a part of blocks (struct mmc_part); else 0 */
 	uint32_t nbytes; /* length of the payload */
 };
 
@@ -41,14 +43,15 @@ void mmc_parking_close(struct mmc_parking *parking);
 /* What becomes of a chunk. */
 enum mmc_parking_fate {
 	MMC_PARKING_KEPT,
-	MMC_PARKING_REPEATED, /* the rank's same chunk of that epoch is there already */
+	MMC_PARKING_REPEATED, /* the rank's same one of that epoch is there already */
 	MMC_PARKING_FULL, /* no room in the pool, or in the rank's share of it */
 };
 
 /*
  * Puts a chunk, with a copy of its payload, into the pool, unless it is too long, or
  * there already: the first to come counts. Returns what became of it. Whoever forges
- * chunks of one rank displaces those of that rank alone.
+ * chunks of one rank displaces those of that rank alone, and whoever forges parts of blocks
+ * takes half of the pool.
  */
 enum mmc_parking_fate mmc_parking_keep(struct mmc_parking *parking,
 				       const struct mmc_parked *parked,

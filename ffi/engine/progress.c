@@ -97,26 +97,25 @@ static void check_sent(struct mmc_team *team, int rv)
 		mmc_team_break_down(team, &broken);
 }
 
-/* Sends a control message, once it has the blocks that it carries. */
-static void send_control(struct mmc_stream *stream,
-			 const struct mmc_request *request,
-			 const struct mmc_action *action,
-			 struct mmc_actions *actions)
+/* Sends a control message, or those that carry all parts of its blocks. */
+static int send_control(struct mmc_stream *stream,
+			const struct mmc_request *request,
+			const struct mmc_action *action,
+			const struct mmc_actions *actions)
 {
-	uint8_t *bytes = actions->arena + action->offset;
+	const struct mmc_letter letter = {
+		.bytes = actions->arena + action->offset,
+		.nbytes = action->nbytes,
+	};
 
 	if (action->run.count > 0)
-		mmc_request_write_blocks(request, action->run,
-					 bytes + MMC_HEADER_BYTES +
-						 MMC_MESSAGE_BYTES);
-	check_sent(stream->team,
-		   mmc_stream_send_control(stream, action->peer, bytes,
-					   action->nbytes));
+		return mmc_request_send_blocks(request, action, &letter);
+	return mmc_stream_send_control(stream, action->peer, &letter, 1);
 }
 
 /* Carries out one action: see enum mmc_action_kind. */
 static void perform(struct mmc_stream *stream, const struct mmc_action *action,
-		    struct mmc_actions *actions)
+		    const struct mmc_actions *actions)
 {
 	struct mmc_endpoint *endpoint = stream->team->endpoint;
 	struct mmc_request *request =
@@ -125,7 +124,8 @@ static void perform(struct mmc_stream *stream, const struct mmc_action *action,
 
 	switch (action->kind) {
 	case MMC_ACTION_CONTROL:
-		send_control(stream, request, action, actions);
+		check_sent(stream->team,
+			   send_control(stream, request, action, actions));
 		break;
 	case MMC_ACTION_SEND:
 		check_sent(stream->team, mmc_request_send(request, action));
@@ -197,6 +197,17 @@ static bool progress_team(struct mmc_engine *engine, struct mmc_team *team)
 	if (team->survey != NULL)
 		mmc_survey_answer(team);
 	return busy;
+}
+
+void mmc_team_settle(struct mmc_team *team)
+{
+	uint64_t now_ns = mmc_team_now_ns(team);
+
+	for (uint32_t i = 0; i < team->nstreams; i++)
+		if (team->streams[i] != NULL && team->streams[i]->needs_poll &&
+		    mmc_epochs_all_ended(&team->streams[i]->epochs))
+			poll_stream(team->engine, team->streams[i], true,
+				    now_ns);
 }
 
 /*

@@ -13,6 +13,12 @@
 bool mmc_engine_progress(struct mmc_engine *engine);
 
 /*
+ * Polls those of a team's streams once more whose operations have all ended. What they
+ * handed out last was mostly that end, and then nothing is due any more.
+ */
+void mmc_team_settle(struct mmc_team *team);
+
+/*
  * Returns how long it takes until something is due for one team although nothing
  * arrives: 0 if something is due now, MMC_NEVER_NS if nothing ever is. Each endpoint
  * has a clock of its own, so only a duration can be compared with other clocks.

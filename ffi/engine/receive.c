@@ -321,13 +321,14 @@ static void receive_message(struct mmc_stream *stream,
 				      now_ns);
 		return;
 	}
-	if (message.kind == MMC_MESSAGE_BLOCKS &&
-	    !mmc_stream_receive_blocks(stream, event->source, header->epoch,
-				       &message, now_ns))
-		mmc_team_note_refusal(stream->team, event, MMC_REFUSED_FOREIGN,
-				      now_ns);
+	/* The record goes first: what disagrees with this rank's operation is not placed. */
 	mmc_epochs_on_message(&stream->epochs, event->source, header->epoch,
 			      &message, now_ns);
+	if (mmc_message_brings(&message) &&
+	    !mmc_stream_receive_part(stream, event->source, header->epoch,
+				     &message, now_ns))
+		mmc_team_note_refusal(stream->team, event, MMC_REFUSED_FOREIGN,
+				      now_ns);
 }
 
 /* Handles a datagram of a stream that is no part of a run. */

@@ -26,6 +26,17 @@ static uint32_t source_bytes(const struct mmc_team *team)
 	return team->buffer_bytes / (team->options.nranks - 1);
 }
 
+/*
+ * Returns the most bytes that a round of the entry barrier carries. Connections keep few
+ * messages, and a device multicasts at less cost than processors do.
+ */
+static uint32_t carried_bytes(const struct mmc_team *team)
+{
+	return team->endpoint->control_is_reliable
+		       ? MMC_PART_BYTES
+		       : MMC_PARTS_MAX * MMC_PART_BYTES;
+}
+
 /* Returns what the core needs to know of an operation before it starts. */
 static struct mmc_op_config op_config(const struct mmc_stream *stream,
 				      const struct mmc_operation *operation)
@@ -52,7 +63,7 @@ static struct mmc_op_config op_config(const struct mmc_stream *stream,
 		.control_is_reliable = team->endpoint->control_is_reliable,
 		.batch_chunks = team->endpoint->batch_datagrams,
 		.eager_bytes = options->eager_bytes,
-		.carried_bytes = MMC_BLOCKS_BYTES_MAX,
+		.carried_bytes = carried_bytes(team),
 		.retain_bytes = RETAIN_BYTES,
 		.repair = (enum mmc_repair)options->repair,
 		.read_bytes = team->endpoint->read_bytes_max,
@@ -79,9 +90,11 @@ static void hand_over_parked(struct mmc_request *request, uint64_t now_ns)
 
 	while ((payload = mmc_parking_take(parking, epoch, &parked)) != NULL)
 		if (parked.index & MMC_INDEX_CONTROL)
-			mmc_request_receive_blocks(request, parked.source,
-						   payload, parked.nbytes,
-						   now_ns);
+			mmc_request_receive_part(
+				request, parked.source,
+				(struct mmc_part){ .first = parked.first,
+						   .bytes = payload },
+				parked.nbytes, now_ns);
 		else
 			mmc_request_receive_chunk(request, parked.source,
 						  parked.index, payload,

@@ -141,6 +141,11 @@ void mmc_responder_stand_by(struct mmc_engine *engine)
 
 void mmc_responder_take_over(struct mmc_engine *engine, bool must_notify)
 {
+	/* Otherwise each operation would cost a timer, and wake the responder in vain. */
+	for (struct mmc_team *team = engine->teams;
+	     team != NULL && !must_notify; team = team->next)
+		if (mmc_team_is_attended(team))
+			mmc_team_settle(team);
 	if (!must_notify)
 		set_alarm(engine, TAKEOVER_NS);
 	arm(engine, must_notify ? MMC_ARMED_ALL : MMC_ARMED_CONTROL);

@@ -31,31 +31,40 @@ static uint32_t finish_head(const struct mmc_team *team, uint8_t *head,
 }
 
 int mmc_stream_send_control(struct mmc_stream *stream, uint32_t peer,
-			    const uint8_t *bytes, uint32_t nbytes)
+			    const struct mmc_letter *letters, uint32_t count)
 {
+	const struct mmc_team_options *options = &stream->team->options;
 	struct mmc_endpoint *endpoint = stream->team->endpoint;
-	uint8_t head[HEAD_BYTES_MAX];
-	struct mmc_parcel parcel = {
-		.head = head,
-		.body = bytes + MMC_HEADER_BYTES,
-		.body_bytes = nbytes - MMC_HEADER_BYTES,
-		.peer = peer,
-		/*
-		 * With zero-copy receive the last subgroup carries no chain, so
-		 * control messages use up no receive that aims at a place.
-		 */
-		.subgroup = stream->team->options.zero_copy
-				    ? stream->team->options.subgroups - 1
-				    : 0,
-		.control = true,
-	};
+	struct mmc_parcel parcels[MMC_PARTS_MAX];
+	uint8_t heads[MMC_PARTS_MAX][HEAD_BYTES_MAX];
+	uint64_t nbytes = 0;
 
-	memcpy(head, bytes, MMC_HEADER_BYTES);
-	parcel.head_bytes =
-		finish_head(stream->team, head, parcel.body, parcel.body_bytes);
-	mmc_count_sent(&stream->counters, MMC_TRAFFIC_CONTROL,
-		       parcel.head_bytes + parcel.body_bytes, 1);
-	return endpoint->driver->send(endpoint, &parcel, 1);
+	MMC_ASSERT(count <= MMC_PARTS_MAX);
+	for (uint32_t i = 0; i < count; i++) {
+		struct mmc_parcel *parcel = &parcels[i];
+
+		*parcel = (struct mmc_parcel){
+			.head = heads[i],
+			.body = letters[i].bytes + MMC_HEADER_BYTES,
+			.body_bytes = letters[i].nbytes - MMC_HEADER_BYTES,
+			.peer = peer,
+			/*
+			 * With zero-copy receive the last subgroup carries no
+			 * chain, so control messages use up no receive that
+			 * aims at a place.
+			 */
+			.subgroup = options->zero_copy ? options->subgroups - 1
+						       : 0,
+			.control = true,
+		};
+		memcpy(heads[i], letters[i].bytes, MMC_HEADER_BYTES);
+		parcel->head_bytes = finish_head(stream->team, heads[i],
+						 parcel->body,
+						 parcel->body_bytes);
+		nbytes += parcel->head_bytes + parcel->body_bytes;
+	}
+	mmc_count_sent(&stream->counters, MMC_TRAFFIC_CONTROL, nbytes, count);
+	return endpoint->driver->send(endpoint, parcels, count);
 }
 
 /*

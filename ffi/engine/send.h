@@ -5,12 +5,18 @@
 
 #include "engine/state.h"
 
+/* A control message, encoded with its header. */
+struct mmc_letter {
+	const uint8_t *bytes;
+	uint32_t nbytes;
+};
+
 /*
- * Sends a control message, encoded with its header, to `peer`, which may be
+ * Sends control messages, of which there are 1 to MMC_PARTS_MAX, to `peer`, which may be
  * MMC_PEER_ALL. Returns 0 or a negative error.
  */
 int mmc_stream_send_control(struct mmc_stream *stream, uint32_t peer,
-			    const uint8_t *bytes, uint32_t nbytes);
+			    const struct mmc_letter *letters, uint32_t count);
 
 /*
  * Carries out the action SEND: sends each chunk of the run in a datagram. Returns 0 or

@@ -214,7 +214,8 @@ static const char *done_flaw(struct mmc_monitor_op *seen, uint32_t rank)
 }
 
 /*
- * Counts a control datagram for its sender. Questions and answers are counted apart, as
+ * Counts a control datagram for its sender; of those that carry blocks together, the one
+ * with the first part. Questions and answers are counted apart, as
  * excused, while some rank stalls or has not entered: for as long as that lasts, ranks
  * rightly go on asking it, and asking about it.
  */
@@ -240,10 +241,30 @@ static void count_control(struct mmc_monitor *monitor,
 	}
 	if (message->kind == MMC_MESSAGE_REPORT)
 		seen->nchains = message->nitems;
+	if (mmc_message_brings(message) && message->part.first != 0)
+		return;
 	if (asks && excused)
 		seen->excused[wire->frame->source]++;
 	else
 		seen->control[wire->frame->source]++;
+}
+
+/* Checks a part of `count` blocks, those of the ranks from `owner` on. */
+static const char *part_flaw(const struct mmc_sim_op *op, uint32_t owner,
+			     uint32_t count, const struct mmc_message *message)
+{
+	uint64_t all_bytes = count * op->layout.block_bytes;
+	uint64_t first = message->part.first;
+
+	if (first >= all_bytes || message->nitems > all_bytes - first ||
+	    message->nitems == 0)
+		return "carries bytes beyond the blocks";
+	for (uint32_t i = 0; i < message->nitems; i++)
+		if (message->part.bytes[i] !=
+		    op->truth[(owner * op->layout.block_bytes + first + i) %
+			      op->layout.total_bytes])
+			return "carries a wrong block";
+	return NULL;
 }
 
 /*
@@ -264,27 +285,14 @@ static const char *blocks_flaw(struct mmc_monitor_op *seen,
 	if (layout->sole) {
 		if (wire->frame->source != layout->root)
 			return "carries a block that is not its sender's";
-		return message->nitems == layout->block_bytes &&
-				       memcmp(message->blocks, seen->op->truth,
-					      layout->block_bytes) == 0
-			       ? NULL
-			       : "carries a wrong block";
+		return part_flaw(seen->op, 0, 1, message);
 	}
 	if (wire->frame->peer >= nranks || distance == 0 ||
 	    (distance & (distance - 1)) != 0)
 		return "carries blocks to a rank that is no partner";
-	if (message->nitems != count * layout->block_bytes)
-		return "carries too few or too many blocks";
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t owner =
-			(wire->frame->source + nranks + 1 - count + i) % nranks;
-
-		if (memcmp(message->blocks + i * layout->block_bytes,
-			   seen->op->truth + owner * layout->block_bytes,
-			   layout->block_bytes) != 0)
-			return "carries a wrong block";
-	}
-	return NULL;
+	return part_flaw(seen->op,
+			 (wire->frame->source + nranks + 1 - count) % nranks,
+			 count, message);
 }
 
 static const char *message_flaw(struct mmc_monitor *monitor,
@@ -299,7 +307,7 @@ static const char *message_flaw(struct mmc_monitor *monitor,
 	    message->kind == MMC_MESSAGE_DIRECT_NAK ||
 	    message->kind == MMC_MESSAGE_NCF)
 		flaw = runs_flaw(seen, message);
-	if (message->kind == MMC_MESSAGE_BLOCKS)
+	if (mmc_message_brings(message))
 		flaw = blocks_flaw(seen, wire);
 	if (!flaw && message->kind == MMC_MESSAGE_ADVERT &&
 	    wire->frame->peer != (wire->frame->source + 1) % monitor->nranks)

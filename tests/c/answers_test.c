@@ -20,7 +20,11 @@ static void open_answers(uint32_t nranks)
 
 static void owe(uint32_t peer, uint32_t epoch, uint32_t echo_us)
 {
-	const struct mmc_answer answer = { peer, epoch, echo_us };
+	const struct mmc_answer answer = {
+		.peer = peer,
+		.epoch = epoch,
+		.echo_us = echo_us,
+	};
 
 	mmc_answers_owe(&answers, answer);
 }

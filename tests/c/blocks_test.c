@@ -3,13 +3,14 @@
 #include "loopback.h"
 
 #define NOPS 40
+#define BLOCK_BYTES_MAX 20000
 
 /* Runs one operation; a Bcast's root is rank 1. */
 static void run_one(struct rank *rank, uint32_t kind, uint64_t nbytes,
 		    uint32_t salt)
 {
-	uint8_t send[1000];
-	uint8_t recv[NRANKS * 1000];
+	static _Thread_local uint8_t send[BLOCK_BYTES_MAX];
+	static _Thread_local uint8_t recv[NRANKS * BLOCK_BYTES_MAX];
 	uint32_t nblocks = kind == MMC_BCAST ? 1 : NRANKS;
 	struct mmc_operation operation = {
 		.kind = kind,
@@ -23,7 +24,7 @@ static void run_one(struct rank *rank, uint32_t kind, uint64_t nbytes,
 
 	for (uint64_t i = 0; i < nbytes; i++)
 		send[i] = byte_of(rank->number, i, salt);
-	memset(recv, 0xee, sizeof(recv));
+	memset(recv, 0xee, NRANKS * nbytes);
 	if (kind == MMC_BCAST && rank->number == 1)
 		memcpy(recv, send, nbytes);
 	if (kind == MMC_BCAST)
@@ -47,7 +48,9 @@ static void run_one(struct rank *rank, uint32_t kind, uint64_t nbytes,
  */
 static void *run_all(void *argument)
 {
-	static const uint64_t sizes[] = { 1, 8, 63, 482, 483, 964, 965 };
+	static const uint64_t sizes[] = {
+		1, 8, 63, 480, 481, 960, 961, 1500, 7000, 15360, 16384, 16385
+	};
 	struct rank *rank = argument;
 
 	for (size_t s = 0; s < sizeof(sizes) / sizeof(*sizes); s++)

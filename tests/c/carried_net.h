@@ -9,12 +9,14 @@
 #include "check.h"
 #include "core/operation/carried.h"
 #include "core/operation/epochs.h"
+#include "support/bits.h"
 #include "support/memory.h"
 #include "support/prng.h"
 
 #define NRANKS_MAX 33
 #define NEPOCHS 9
-#define BLOCK_BYTES 3
+#define BLOCK_BYTES_MAX 700
+#define CHUNK_BYTES 100
 #define MESSAGES_MAX 8192
 #define STEP_NS (500 * MMC_US_NS)
 
@@ -24,7 +26,7 @@ struct message {
 	uint32_t epoch;
 	uint32_t kind;
 	uint32_t nbytes;
-	uint8_t bytes[MMC_MESSAGE_BYTES + NRANKS_MAX * BLOCK_BYTES];
+	uint8_t bytes[MMC_MESSAGE_BYTES + MMC_PART_HEAD_BYTES + MMC_PART_BYTES];
 };
 
 struct rank {
@@ -33,7 +35,7 @@ struct rank {
 	struct mmc_counters counters;
 	struct mmc_op *ops[NEPOCHS + 1];
 	void *memory[NEPOCHS + 1];
-	uint8_t result[NEPOCHS + 1][NRANKS_MAX * BLOCK_BYTES];
+	uint8_t result[NEPOCHS + 1][NRANKS_MAX * BLOCK_BYTES_MAX];
 	bool done[NEPOCHS + 1];
 	uint32_t nfailed; /* operations that have failed */
 };
@@ -41,6 +43,7 @@ struct rank {
 struct net {
 	struct mmc_prng prng;
 	uint32_t nranks;
+	uint32_t block_bytes;
 	bool sole;
 	uint32_t
 		odd; /* starts something else in epoch `odd_epoch`; or nobody */
@@ -69,8 +72,8 @@ static inline void put_own(struct net *net, uint32_t r, uint32_t epoch)
 	uint8_t *result = net->ranks[r].result[epoch];
 	uint32_t owner = net->sole ? root_of(net, epoch) : r;
 
-	for (uint32_t b = 0; b < BLOCK_BYTES && owner == r; b++)
-		result[(net->sole ? 0 : r) * BLOCK_BYTES + b] =
+	for (uint32_t b = 0; b < net->block_bytes && owner == r; b++)
+		result[(net->sole ? 0 : r) * net->block_bytes + b] =
 			truth(r, epoch, b);
 }
 
@@ -84,14 +87,14 @@ static inline void start(struct net *net, uint32_t r)
 		.rank = r,
 		.nranks = net->nranks,
 		.signature = odd ? 8 : 7,
-		.block_bytes = BLOCK_BYTES,
+		.block_bytes = net->block_bytes,
 		.sole = net->sole && !odd,
 		.root = root_of(net, epoch),
-		.chunk_bytes = 100,
+		.chunk_bytes = CHUNK_BYTES,
 		.window_bytes = 10000,
 		.source_bytes = 10000,
-		.eager_bytes = 10000,
-		.carried_bytes = MMC_BLOCKS_BYTES_MAX,
+		.eager_bytes = 65536,
+		.carried_bytes = MMC_PARTS_MAX * MMC_PART_BYTES,
 		.retain_bytes = 1000,
 		.timeout_ns = 10 * MMC_S_NS,
 	};
@@ -110,6 +113,7 @@ static inline void net_open(struct net *net, uint32_t nranks, bool sole,
 	*net = (struct net){
 		.prng = { .state = seed },
 		.nranks = nranks,
+		.block_bytes = 3,
 		.sole = sole,
 		.loss = loss,
 		.odd = MMC_PEER_NONE,
@@ -145,7 +149,32 @@ static inline void post_to(struct net *net, const struct message *message)
 		net->messages[net->nmessages++] = *message;
 }
 
-/* Sends a message, with the blocks that it carries. */
+/* Returns where byte `at` of the blocks of a run from block `first` on is in a result. */
+static inline uint32_t place_of(const struct net *net, uint32_t first,
+				uint32_t at)
+{
+	uint32_t nblocks = net->sole ? 1 : net->nranks;
+
+	return (first * net->block_bytes + at) % (nblocks * net->block_bytes);
+}
+
+/* Sends a message to its target, or to all but its sender. */
+static inline void post_each(struct net *net, struct message *message)
+{
+	net->nsent++;
+	net->nmulticast += message->target == MMC_PEER_ALL;
+	if (message->target != MMC_PEER_ALL) {
+		post_to(net, message);
+		return;
+	}
+	for (uint32_t target = 0; target < net->nranks; target++) {
+		message->target = target;
+		if (target != message->source)
+			post_to(net, message);
+	}
+}
+
+/* Sends a message, or one for each part of the blocks that it carries. */
 static inline void post(struct net *net, uint32_t r,
 			const struct mmc_actions *actions,
 			const struct mmc_action *action)
@@ -159,25 +188,26 @@ static inline void post(struct net *net, uint32_t r,
 		.kind = header.index & MMC_INDEX_MASK,
 		.nbytes = action->nbytes - MMC_HEADER_BYTES,
 	};
-	uint8_t *blocks = message.bytes + MMC_MESSAGE_BYTES;
-	uint32_t nblocks = net->sole ? 1 : net->nranks;
+	const uint8_t *result = net->ranks[r].result[header.epoch];
+	uint32_t all_bytes = action->run.count * net->block_bytes;
+	uint32_t head_bytes = message.nbytes;
 
-	net->nsent++;
-	net->nmulticast += action->peer == MMC_PEER_ALL;
-	CHECK(message.nbytes <= sizeof(message.bytes));
-	memcpy(message.bytes, bytes + MMC_HEADER_BYTES, message.nbytes);
-	for (uint32_t i = 0; i < action->run.count; i++)
-		memcpy(blocks + i * BLOCK_BYTES,
-		       net->ranks[r].result[header.epoch] +
-			       (action->run.first + i) % nblocks * BLOCK_BYTES,
-		       BLOCK_BYTES);
-	if (action->peer != MMC_PEER_ALL) {
-		post_to(net, &message);
-		return;
+	CHECK(head_bytes <= sizeof(message.bytes));
+	memcpy(message.bytes, bytes + MMC_HEADER_BYTES, head_bytes);
+	if (all_bytes == 0)
+		post_each(net, &message);
+	for (uint32_t at = action->first; at < all_bytes;
+	     at += MMC_PART_BYTES) {
+		uint32_t nbytes = mmc_min_u32(all_bytes - at, MMC_PART_BYTES);
+
+		mmc_message_set_part(message.bytes, at, nbytes);
+		for (uint32_t i = 0; i < nbytes; i++)
+			message.bytes[head_bytes + i] = result[place_of(
+				net, action->run.first, at + i)];
+		message.nbytes = head_bytes + nbytes;
+		message.target = action->peer;
+		post_each(net, &message);
 	}
-	for (message.target = 0; message.target < net->nranks; message.target++)
-		if (message.target != r)
-			post_to(net, &message);
 }
 
 static inline void check_result(const struct net *net, uint32_t r,
@@ -186,8 +216,8 @@ static inline void check_result(const struct net *net, uint32_t r,
 	const uint8_t *result = net->ranks[r].result[epoch];
 
 	for (uint32_t i = 0; i < (net->sole ? 1 : net->nranks); i++)
-		for (uint32_t b = 0; b < BLOCK_BYTES; b++)
-			CHECK_EQ(result[i * BLOCK_BYTES + b],
+		for (uint32_t b = 0; b < net->block_bytes; b++)
+			CHECK_EQ(result[i * net->block_bytes + b],
 				 truth(net->sole ? root_of(net, epoch) : i,
 				       epoch, b));
 }
@@ -235,19 +265,17 @@ static inline void deliver_any(struct net *net)
 	CHECK_EQ(mmc_message_decode(&message, wire.kind, wire.bytes,
 				    wire.nbytes),
 		 0);
-	if (message.kind == MMC_MESSAGE_BLOCKS && op != NULL &&
-	    mmc_op_on_blocks(op, wire.source, message.nitems, &run) ==
-		    MMC_VERDICT_PLACE) {
-		uint32_t nblocks = net->sole ? 1 : net->nranks;
+	if (mmc_message_brings(&message) && op != NULL &&
+	    mmc_op_on_part(op, wire.source, message.part.first, message.nitems,
+			   &run) == MMC_VERDICT_PLACE) {
+		uint8_t *result = rank->result[wire.epoch];
 
-		for (uint32_t i = 0; i < run.count; i++) {
-			uint32_t chunk = (run.first + i) % nblocks;
-
-			CHECK(mmc_op_take_block(op, chunk));
-			memcpy(rank->result[wire.epoch] + chunk * BLOCK_BYTES,
-			       message.blocks + i * BLOCK_BYTES, BLOCK_BYTES);
-		}
-		mmc_op_on_carried(op, wire.source, net->now_ns);
+		for (uint32_t i = 0; i < message.nitems; i++)
+			result[place_of(net, run.first,
+					message.part.first + i)] =
+				message.part.bytes[i];
+		mmc_op_on_carried(op, wire.source, message.part.first,
+				  net->now_ns);
 	}
 	mmc_epochs_on_message(&rank->epochs, wire.source, wire.epoch, &message,
 			      net->now_ns);

@@ -16,6 +16,7 @@ static void loss_and_duplication(void)
 {
 	static const uint64_t losses[] = { 0, UINT64_C(1) << 29,
 					   UINT64_C(1) << 31 };
+	static const uint32_t sizes[] = { 3, BLOCK_BYTES_MAX };
 	static struct net net;
 
 	for (uint32_t nranks = 2; nranks <= NRANKS_MAX;
@@ -23,6 +24,7 @@ static void loss_and_duplication(void)
 		for (uint64_t seed = 0; seed < 6; seed++) {
 			/* Whole barriers of a Bcast would need chunks. */
 			net_open(&net, nranks, false, seed, losses[seed % 3]);
+			net.block_bytes = sizes[seed / 3];
 			run(&net);
 			for (uint32_t r = 0; r < nranks; r++)
 				for (uint32_t e = 1; e <= NEPOCHS; e++)
@@ -72,6 +74,7 @@ static void bare_bcast(void)
 			uint32_t root;
 
 			net_open(&net, nranks, true, nranks, 0);
+			net.block_bytes = BLOCK_BYTES_MAX;
 			skip_first(&net);
 			root = root_of(&net, 2);
 			start(&net, root);
@@ -131,30 +134,81 @@ static void hostile_blocks(void)
 	op = net.ranks[0].ops[1];
 	for (uint32_t source = 0; source < 5; source++)
 		for (uint32_t nbytes = 0; nbytes < 20; nbytes++) {
-			bool owed =
-				(source == 4 && nbytes == BLOCK_BYTES) ||
-				(source == 3 && nbytes == 2 * BLOCK_BYTES) ||
-				(source == 1 && nbytes == BLOCK_BYTES);
+			bool owed = (source == 4 && nbytes == 3) ||
+				    (source == 3 && nbytes == 6) ||
+				    (source == 1 && nbytes == 3);
 
-			CHECK_EQ(mmc_op_on_blocks(op, source, nbytes, &run),
+			CHECK_EQ(mmc_op_on_part(op, source, 0, nbytes, &run),
 				 owed ? MMC_VERDICT_PLACE
 				      : MMC_VERDICT_FOREIGN);
+			CHECK_EQ(mmc_op_on_part(op, source, 3, nbytes, &run),
+				 MMC_VERDICT_FOREIGN);
 		}
 	CHECK_EQ(op->npresent, 1);
-	CHECK_EQ(mmc_op_on_blocks(op, 3, 2 * BLOCK_BYTES, &run),
-		 MMC_VERDICT_PLACE);
+	CHECK_EQ(mmc_op_on_part(op, 3, 0, 6, &run), MMC_VERDICT_PLACE);
 	CHECK_EQ(run.first, 2);
 	CHECK_EQ(run.count, 2);
-	CHECK(mmc_op_take_block(op, 2));
-	CHECK(mmc_op_take_block(op, 3));
-	CHECK(!mmc_op_take_block(op, 3));
-	mmc_op_on_carried(op, 3, net.now_ns);
+	mmc_op_on_carried(op, 3, 0, net.now_ns);
 	CHECK_EQ(op->npresent, 3);
-	CHECK_EQ(mmc_op_on_blocks(op, 3, 2 * BLOCK_BYTES, &run),
-		 MMC_VERDICT_DUPLICATE);
+	CHECK_EQ(mmc_op_on_part(op, 3, 0, 6, &run), MMC_VERDICT_DUPLICATE);
+	net_close(&net);
+}
+
+/* A round counts only when all its parts have come, in any order, each once. */
+static void parts(void)
+{
+	static const uint32_t firsts[] = { 960, 0, 1920 };
+	static struct net net;
+	struct mmc_op *op;
+	struct mmc_run run;
+
+	net_open(&net, 9, false, 1, 0);
+	net.block_bytes = BLOCK_BYTES_MAX;
+	start(&net, 0);
+	op = net.ranks[0].ops[1];
+	CHECK_EQ(mmc_op_on_part(op, 5, 2880, 0, &run), MMC_VERDICT_FOREIGN);
+	CHECK_EQ(mmc_op_on_part(op, 5, 1920, 960, &run), MMC_VERDICT_FOREIGN);
+	CHECK_EQ(mmc_op_on_part(op, 5, UINT32_MAX - 255, 880, &run),
+		 MMC_VERDICT_FOREIGN);
+	for (uint32_t i = 0; i < 3; i++) {
+		uint32_t nbytes = firsts[i] == 1920 ? 880 : 960;
+
+		CHECK_EQ(op->npresent, 7);
+		CHECK_EQ(op->entry.brought, 0);
+		CHECK_EQ(mmc_op_on_part(op, 5, firsts[i], nbytes, &run),
+			 MMC_VERDICT_PLACE);
+		CHECK_EQ(run.first, 2);
+		CHECK_EQ(run.count, 4);
+		mmc_op_on_carried(op, 5, firsts[i], net.now_ns);
+		CHECK_EQ(mmc_op_on_part(op, 5, firsts[i], nbytes, &run),
+			 MMC_VERDICT_DUPLICATE);
+	}
+	CHECK_EQ(op->npresent, 7 * 5);
+	CHECK_EQ(op->entry.brought, 1 << 2);
+	net_close(&net);
+}
+
+/* Parts that a question has crossed are not sent again, until they must have been lost. */
+static void crossed_question(void)
+{
+	static struct net net;
+	struct mmc_op *op;
+
+	net_open(&net, 2, false, 1, 0);
+	start(&net, 0);
+	op = net.ranks[0].ops[1];
+	CHECK(!mmc_op_has_lent(op, 1, net.now_ns));
+	mmc_op_lend(op, 1, net.now_ns);
+	CHECK(mmc_op_has_lent(op, 1, net.now_ns));
+	CHECK(!mmc_op_has_lent(op, 2, net.now_ns));
+	CHECK(mmc_op_has_lent(op, 1, net.now_ns + 199 * MMC_US_NS));
+	CHECK(!mmc_op_has_lent(op, 1, net.now_ns + MMC_MS_NS));
+	mmc_op_lend(op, MMC_PEER_ALL, net.now_ns);
+	CHECK(mmc_op_has_lent(op, 2, net.now_ns));
 	net_close(&net);
 }
 
 CHECK_MAIN(CHECK_TEST(loss_and_duplication), CHECK_TEST(exact_messages),
 	   CHECK_TEST(bare_bcast), CHECK_TEST(disagreement),
-	   CHECK_TEST(hostile_blocks))
+	   CHECK_TEST(hostile_blocks), CHECK_TEST(parts),
+	   CHECK_TEST(crossed_question))

@@ -132,27 +132,29 @@ static void canonical(void)
 	}
 }
 
-/* The length of blocks is their number of bytes, within what a message holds. */
+/* A part counts in bytes, within what a message holds, behind its place. */
 static void lengths(void)
 {
-	static uint8_t bytes[MMC_MESSAGE_BYTES + MMC_BLOCKS_BYTES_MAX + 1];
+	enum { HEAD_BYTES = MMC_MESSAGE_BYTES + MMC_PART_HEAD_BYTES };
+	static uint8_t bytes[HEAD_BYTES + MMC_PART_BYTES + 1];
 	struct mmc_message message;
 
-	CHECK_EQ(MMC_BLOCKS_BYTES_MAX, 964);
-	for (uint32_t n = 0; n <= MMC_BLOCKS_BYTES_MAX + 1; n++) {
-		int right = n <= MMC_BLOCKS_BYTES_MAX ? 0 : -MMC_EINVAL;
+	CHECK_EQ(MMC_PART_BYTES, 960);
+	for (uint32_t n = 0; n <= MMC_PART_BYTES + 1; n++) {
+		int right = n <= MMC_PART_BYTES ? 0 : -MMC_EINVAL;
 
-		mmc_put_u32(bytes + 48, n);
+		mmc_message_set_part(bytes, 77 * n, n);
 		CHECK_EQ(mmc_message_decode(&message, MMC_MESSAGE_BLOCKS, bytes,
-					    MMC_MESSAGE_BYTES + n),
+					    HEAD_BYTES + n),
 			 right);
 		if (right != 0)
 			continue;
 		CHECK_EQ(message.nitems, n);
-		CHECK(message.blocks == bytes + MMC_MESSAGE_BYTES);
-		CHECK_EQ(mmc_message_bytes(&message), MMC_MESSAGE_BYTES + n);
+		CHECK_EQ(message.part.first, 77 * n);
+		CHECK(message.part.bytes == bytes + HEAD_BYTES);
+		CHECK_EQ(mmc_message_bytes(&message), HEAD_BYTES + n);
 		CHECK_EQ(mmc_message_decode(&message, MMC_MESSAGE_BLOCKS, bytes,
-					    MMC_MESSAGE_BYTES + n + 1),
+					    HEAD_BYTES + n + 1),
 			 -MMC_ESHORT);
 	}
 }

@@ -148,6 +148,38 @@ static void each_rank_has_its_share(void)
 	mmc_parking_close(&parking);
 }
 
+/* Parts of blocks are told apart by where they begin, and fill half of the pool at most. */
+static void parts_have_half_of_the_pool(void)
+{
+	const uint32_t forged = 3;
+	const uint8_t payload[10] = { 0 };
+	struct mmc_parked part = {
+		.epoch = 1,
+		.source = forged,
+		.index = MMC_INDEX_CONTROL,
+		.nbytes = sizeof(payload),
+	};
+	uint32_t nkept = 0;
+
+	CHECK_EQ(mmc_parking_init(&parking, SLOT_BYTES), 0);
+	CHECK_EQ(mmc_parking_keep(&parking, &part, payload), MMC_PARKING_KEPT);
+	CHECK_EQ(mmc_parking_keep(&parking, &part, payload),
+		 MMC_PARKING_REPEATED);
+	for (uint32_t i = 1; i < 1000; i++) {
+		part.first = i;
+		part.epoch = 1 + i % 4;
+		nkept += mmc_parking_keep(&parking, &part, payload) ==
+			 MMC_PARKING_KEPT;
+	}
+	CHECK_EQ(1 + nkept, parking.nslots / 2);
+	CHECK_EQ(park_of(forged, 1, forged, 10), MMC_PARKING_KEPT);
+	CHECK_EQ(park_of(forged + 1, 1, forged + 1, 10), MMC_PARKING_KEPT);
+	part.source = forged + 1;
+	CHECK_EQ(mmc_parking_keep(&parking, &part, payload), MMC_PARKING_KEPT);
+	mmc_parking_close(&parking);
+}
+
 CHECK_MAIN(CHECK_TEST(each_chunk_once), CHECK_TEST(older_epochs_are_dropped),
 	   CHECK_TEST(it_is_bounded), CHECK_TEST(a_chunk_is_kept_once),
-	   CHECK_TEST(each_rank_has_its_share))
+	   CHECK_TEST(each_rank_has_its_share),
+	   CHECK_TEST(parts_have_half_of_the_pool))

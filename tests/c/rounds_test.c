@@ -24,7 +24,7 @@ static void every_block_once(void)
 	}
 }
 
-/* Only equal blocks of one chunk are carried, and none in a message that is too long. */
+/* Only equal blocks are carried, of any number of chunks, and no more than is allowed. */
 static void what_is_carried(void)
 {
 	static const uint64_t uneven[] = { 5, 6, 5 };
@@ -38,7 +38,8 @@ static void what_is_carried(void)
 	CHECK(mmc_rounds_carry(&layout, 80));
 	CHECK(!mmc_rounds_carry(&layout, 79));
 	CHECK_EQ(mmc_layout_init(&layout, 8, 25, 24), 0);
-	CHECK(!mmc_rounds_carry(&layout, 1000));
+	CHECK(mmc_rounds_carry(&layout, 100));
+	CHECK(!mmc_rounds_carry(&layout, 99));
 	CHECK_EQ(mmc_layout_init(&layout, 1, 25, 100), 0);
 	CHECK(!mmc_rounds_carry(&layout, 1000));
 	CHECK_EQ(mmc_layout_init(&layout, 8, 0, 100), 0);

@@ -117,21 +117,22 @@ static void control(void)
 		.epoch = 3,
 		.index = MMC_INDEX_CONTROL,
 	};
+	const struct mmc_letter letter = {
+		.bytes = bytes,
+		.nbytes = sizeof(bytes),
+	};
 
 	hub_open(&(struct hub_options){ .nranks = 2, .nplayed = 1 });
 	memset(bytes, 0, sizeof(bytes));
 	mmc_header_encode(bytes, &header, sizeof(bytes), MMC_CHECKSUM_OFF);
-	CHECK_EQ(mmc_stream_send_control(hub[0].stream, 1, bytes,
-					 sizeof(bytes)),
-		 0);
+	CHECK_EQ(mmc_stream_send_control(hub[0].stream, 1, &letter, 1), 0);
 	CHECK(hub[0].sent.control);
 	CHECK_EQ(hub[0].sent.peer, 1);
 	CHECK_EQ(check_sent(MMC_CHECKSUM_OFF).epoch, 3);
 	CHECK_EQ(hub_count(0, MMC_COUNT_TX_CONTROL_DATAGRAMS), 1);
 	CHECK_EQ(hub_count(0, MMC_COUNT_TX_CONTROL_BYTES), sizeof(bytes));
 	hub[0].send_rv = -MMC_EIO;
-	CHECK_EQ(mmc_stream_send_control(hub[0].stream, 1, bytes,
-					 sizeof(bytes)),
+	CHECK_EQ(mmc_stream_send_control(hub[0].stream, 1, &letter, 1),
 		 -MMC_EIO);
 	hub_close();
 }

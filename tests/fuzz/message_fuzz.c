@@ -20,7 +20,7 @@ static void check_message(const struct mmc_message *message)
 	MMC_ASSERT(message->record.failure <= MMC_ERROR_MAX);
 	MMC_ASSERT(message->nitems <= (runs ? MMC_RUNS_MAX
 				       : message->kind == MMC_MESSAGE_BLOCKS
-					       ? MMC_BLOCKS_BYTES_MAX
+					       ? MMC_PART_BYTES
 					       : MMC_CHAINS_MAX));
 	MMC_ASSERT(message->kind != MMC_MESSAGE_SENT ||
 		   message->nitems <= MMC_SENT_MAX);

@@ -187,26 +187,28 @@ static inline void bring_report(struct world *world, enum mmc_message_kind kind,
 			      world->now_ns);
 }
 
-/* Delivers blocks of a message, and checks that each is placed once and while it may be. */
-static inline void bring_blocks(struct world *world, uint32_t source,
-				struct mmc_op *op, uint32_t nbytes)
+/* Delivers a part of blocks, and checks that it is placed once and while it may be. */
+static inline void bring_part(struct world *world, uint32_t source,
+			      struct mmc_op *op, uint32_t first,
+			      uint32_t nbytes)
 {
+	uint32_t claimed;
 	struct mmc_run run;
 
-	if (op == NULL ||
-	    mmc_op_on_blocks(op, source, nbytes, &run) != MMC_VERDICT_PLACE)
+	if (op == NULL || mmc_op_on_part(op, source, first, nbytes, &run) !=
+				  MMC_VERDICT_PLACE)
 		return;
 	MMC_ASSERT(!world->epoch[op->config.epoch].over);
-	MMC_ASSERT(run.first < op->layout.nchunks &&
-		   run.count <= op->layout.nchunks);
-	MMC_ASSERT(run.count * op->layout.block_bytes == nbytes);
-	for (uint32_t i = 0; i < run.count; i++) {
-		uint32_t chunk = (run.first + i) % op->layout.nchunks;
-		bool claimed = mmc_bitmap_test(&op->claimed, chunk);
-
-		MMC_ASSERT(mmc_op_take_block(op, chunk) == !claimed);
-	}
-	mmc_op_on_carried(op, source, world->now_ns);
+	MMC_ASSERT(run.first < op->layout.nsenders &&
+		   run.count <= op->layout.nsenders);
+	MMC_ASSERT(first + nbytes <= run.count * op->layout.block_bytes);
+	claimed = mmc_bitmap_count_run(
+		&op->claimed, (struct mmc_run){ .count = op->layout.nchunks });
+	MMC_ASSERT(op->npresent <= claimed);
+	mmc_op_on_carried(op, source, first, world->now_ns);
+	MMC_ASSERT(op->npresent <= op->layout.nchunks);
+	MMC_ASSERT(mmc_op_on_part(op, source, first, nbytes, &run) ==
+		   MMC_VERDICT_DUPLICATE);
 }
 
 /*
@@ -229,6 +231,8 @@ static inline void bring_message(struct world *world)
 
 	nitems %= kind == MMC_MESSAGE_BLOCKS ? 100 : 9;
 	nbytes = MMC_MESSAGE_BYTES + nitems * item_bytes;
+	if (kind == MMC_MESSAGE_BLOCKS)
+		nbytes += MMC_PART_HEAD_BYTES;
 	if (kind == MMC_MESSAGE_REPORT || kind == MMC_MESSAGE_WATERMARK) {
 		bring_report(world, (enum mmc_message_kind)kind, source, epoch);
 		return;
@@ -254,7 +258,8 @@ static inline void bring_message(struct world *world)
 	if (mmc_message_decode(&message, kind, bytes, nbytes) != 0)
 		return;
 	if (kind == MMC_MESSAGE_BLOCKS && epoch <= EPOCHS_MAX)
-		bring_blocks(world, source, world->epoch[epoch].op, nitems);
+		bring_part(world, source, world->epoch[epoch].op,
+			   message.part.first, nitems);
 	mmc_epochs_on_message(&world->epochs, source, epoch, &message,
 			      world->now_ns);
 }

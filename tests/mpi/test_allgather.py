@@ -112,7 +112,7 @@ def test_loss_of_a_kind(make_comm: Make, kind: str, seed: int) -> None:
     comm = make_comm(
         fault=f"loss=0.3,kind={kind},seed={seed};loss=0.05,seed={seed + 1}"
     )
-    for salt, nbytes in enumerate((0, 10, 1300, 9000)):
+    for salt, nbytes in enumerate((0, 10, 1300, 9000, 40_000)):
         gather_and_check(comm, nbytes, salt)
 
 

@@ -34,7 +34,7 @@ void mmc_answers_owe(struct mmc_answers *answers, struct mmc_answer answer)
 		answers->count++;
 		answers->ring[*place] = answer;
 	} else if (answers->ring[*place].epoch == answer.epoch) {
-		answers->ring[*place].echo_us = answer.echo_us;
+		answers->ring[*place] = answer;
 	}
 }
 

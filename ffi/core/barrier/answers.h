@@ -16,6 +16,8 @@ struct mmc_answer {
 	uint32_t peer;	  /* the rank that asked */
 	uint32_t epoch;	  /* what it asked about */
 	uint32_t echo_us; /* its question's stamp, to be returned */
+	/* Of the blocks that the answer may carry, the first byte that it asked for. */
+	uint32_t first;
 };
 
 struct mmc_answers {
@@ -39,7 +41,7 @@ void mmc_answers_init(struct mmc_answers *answers, uint8_t *memory,
 
 /*
  * Records that `answer` is owed to its peer, a rank below nranks. If an answer about
- * the same epoch is owed to it already, that answer gets the newer stamp; if one about
+ * the same epoch is owed to it already, the newer one takes its place; if one about
  * another epoch is, nothing changes.
  */
 void mmc_answers_owe(struct mmc_answers *answers, struct mmc_answer answer);

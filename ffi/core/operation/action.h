@@ -13,7 +13,8 @@ struct mmc_op;
 enum mmc_action_kind {
 	/*
 	 * Send the control message of `nbytes`, header included, at `offset` of the
-	 * arena, once the payloads of the chunks of `run` are written to its end.
+	 * arena. If `run` has any blocks, the message is one of their part from byte
+	 * `first` on without its bytes: send one for this and each later part.
 	 */
 	MMC_ACTION_CONTROL,
 	/*
@@ -63,10 +64,12 @@ struct mmc_action {
 	bool repair;   /* SEND: the chunks of `run` are sent again */
 	bool retain;   /* DONE: a copy is needed */
 	/*
-	 * SEND, READ: chunks; READ_MAP: words of a bitmap; CONTROL: the chunks whose
-	 * payloads end the message, after the last one those from chunk 0 on.
+	 * SEND, READ: chunks; READ_MAP: words of a bitmap; CONTROL: the blocks that are
+	 * carried, after the last one those from block 0 on (carried.h).
 	 */
 	struct mmc_run run;
+	uint32_t
+		first; /* CONTROL: the first byte that is carried of the blocks */
 	uint32_t offset; /* CONTROL: where the message is in the arena */
 	uint32_t nbytes; /* CONTROL: how long it is */
 };

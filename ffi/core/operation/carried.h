@@ -5,7 +5,8 @@
  * below, and so has the blocks of the 2^k ranks up to itself. It sends along as many of
  * these as the other one lacks. Who has heard all rounds has all blocks.
  *
- * Each rank has a block of one chunk, so that chunks are numbered as ranks are.
+ * The blocks of a round are adjacent in the message, which is cut into parts, one for each
+ * datagram. They are numbered as ranks are; the only block of a Bcast has number 0.
  *
  * A Bcast may be *bare*: its block is carried by the root's word that it has entered,
  * which is multicast. The entry barrier is a star then: a rank that hears the root waits
@@ -18,6 +19,12 @@
 #define MMC_CORE_OPERATION_CARRIED_H
 
 #include "core/operation/op.h"
+
+/*
+ * The longest block of a bare Bcast: what the root may be ahead of the others by then
+ * finds room where chunks are kept for them.
+ */
+#define MMC_BARE_BYTES_MAX (UINT32_C(16) << 10)
 
 /* Returns whether operations of this epoch always have a whole barrier. */
 static inline bool mmc_epoch_leads(uint32_t epoch)
@@ -46,21 +53,31 @@ static inline bool mmc_op_is_bare(const struct mmc_op *op)
 struct mmc_run mmc_op_carried_to(const struct mmc_op *op, uint32_t peer);
 
 /*
- * Takes a message of `source` that carries `nbytes` of blocks. Returns what to do with
- * them. If that is to place them, writes to `*run` which they are: after the last block
- * follow those from 0 on. The caller must pass each to mmc_op_take_block(), and then call
- * mmc_op_on_carried().
+ * Takes a part of `nbytes`, from byte number `first` on, of the blocks that `source`
+ * sends along. Returns what to do with it. If that is to place it, writes to `*run` which
+ * these blocks are: after the last block follow those from 0 on. The caller must place
+ * the part at once, and then call mmc_op_on_carried().
  */
-enum mmc_verdict mmc_op_on_blocks(struct mmc_op *op, uint32_t source,
-				  uint32_t nbytes, struct mmc_run *run);
+enum mmc_verdict mmc_op_on_part(struct mmc_op *op, uint32_t source,
+				uint32_t first, uint32_t nbytes,
+				struct mmc_run *run);
+
+/* Records that the part from byte `first` on, which `source` has sent, is in its place. */
+void mmc_op_on_carried(struct mmc_op *op, uint32_t source, uint32_t first,
+		       uint64_t now_ns);
 
 /*
- * Takes one block, whose chunk is `chunk`. Returns whether the caller must place it, at
- * once; not if a chunk has brought it, which no honest rank sends.
+ * Returns the first byte of the first part that is missing of what `source` sends along;
+ * 0 if it sends nothing. If no part is missing, no byte of them has this number.
  */
-bool mmc_op_take_block(struct mmc_op *op, uint32_t chunk);
+uint32_t mmc_op_missing_part(const struct mmc_op *op, uint32_t source);
 
-/* Records that the blocks of a message of `source` are in their places. */
-void mmc_op_on_carried(struct mmc_op *op, uint32_t source, uint64_t now_ns);
+/*
+ * Notes that blocks of several parts go to `peer`. Until they have had the time to arrive,
+ * mmc_op_has_lent() is true of it: a question that they have crossed is no reason to send
+ * them again.
+ */
+void mmc_op_lend(struct mmc_op *op, uint32_t peer, uint64_t now_ns);
+bool mmc_op_has_lent(const struct mmc_op *op, uint32_t peer, uint64_t now_ns);
 
 #endif

@@ -83,6 +83,7 @@ void mmc_epochs_on_message(struct mmc_epochs *epochs, uint32_t source,
 					.peer = source,
 					.epoch = epoch,
 					.echo_us = message->stamp_us,
+					.first = mmc_message_first(message),
 				});
 	if (record->flags & MMC_RECORD_FAILED)
 		mmc_epochs_poison(
@@ -165,7 +166,8 @@ static struct mmc_record bare_record(const struct mmc_epochs *epochs,
 	return record;
 }
 
-static void poll_answers(struct mmc_epochs *epochs, struct mmc_actions *actions)
+static void poll_answers(struct mmc_epochs *epochs, uint64_t now_ns,
+			 struct mmc_actions *actions)
 {
 	struct mmc_message message;
 	struct mmc_answer answer;
@@ -180,7 +182,7 @@ static void poll_answers(struct mmc_epochs *epochs, struct mmc_actions *actions)
 		struct mmc_op *op = mmc_epochs_find(epochs, answer.epoch);
 
 		if (op != NULL) {
-			mmc_op_answer(op, answer.peer, answer.echo_us, actions);
+			mmc_op_answer(op, &answer, now_ns, actions);
 			continue;
 		}
 		message.record = bare_record(epochs, answer.epoch);
@@ -307,7 +309,7 @@ void mmc_epochs_poll(struct mmc_epochs *epochs, uint64_t now_ns,
 		}
 	}
 	if (epochs->answers.count > 0)
-		poll_answers(epochs, actions);
+		poll_answers(epochs, now_ns, actions);
 	advance_done(epochs);
 }
 

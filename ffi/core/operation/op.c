@@ -117,22 +117,19 @@ size_t mmc_op_footprint(const struct mmc_op_config *config)
 	       mmc_part_bytes(mmc_watermark_bytes(config->nranks, nchains));
 }
 
-/* Returns whether each sender has a single chunk, and all together are small. */
-static bool is_eager(const struct mmc_layout *layout, uint64_t eager_bytes)
-{
-	return layout->nchunks > 0 && layout->nchunks == layout->nsenders &&
-	       layout->total_bytes <= eager_bytes;
-}
-
 static enum mmc_op_mode mode_of(const struct mmc_op_config *config,
 				const struct mmc_layout *layout)
 {
-	if (!is_eager(layout, config->eager_bytes))
+	bool carried =
+		layout->sole ? config->is_bare
+			     : mmc_rounds_carry(layout, config->carried_bytes);
+
+	if (layout->nchunks == 0 || layout->total_bytes > config->eager_bytes)
 		return MMC_OP_STAGED;
-	if (layout->sole)
-		return config->is_bare ? MMC_OP_CARRIED : MMC_OP_EAGER;
-	return mmc_rounds_carry(layout, config->carried_bytes) ? MMC_OP_CARRIED
-							       : MMC_OP_EAGER;
+	if (carried)
+		return MMC_OP_CARRIED;
+	return layout->nchunks == layout->nsenders ? MMC_OP_EAGER
+						   : MMC_OP_STAGED;
 }
 
 uint64_t mmc_op_copy_bytes(const struct mmc_op_config *config)

@@ -14,6 +14,7 @@
 #include "core/counters.h"
 #include "core/flow/turn.h"
 #include "core/operation/action.h"
+#include "core/operation/parts.h"
 #include "core/repair/repair.h"
 
 enum mmc_op_state {
@@ -93,11 +94,11 @@ struct mmc_op_config {
 	uint32_t nchains;      /* or MMC_CHAINS_AUTO */
 	uint32_t window_bytes; /* what this rank can buffer */
 	uint32_t source_bytes; /* what it can buffer of a single sender */
-	/* All blocks together up to this size are sent before all have entered. */
+	/* All blocks together up to this size may be sent before all have entered. */
 	uint64_t eager_bytes;
 	/*
 	 * Of operations that are that small, and whose blocks are equal, the entry
-	 * barrier's messages carry the blocks if these are no more in any of them.
+	 * barrier carries the blocks if no round brings more; MMC_PARTS_MAX at most.
 	 */
 	uint32_t carried_bytes;
 	/* Ranks may take this operation for a bare Bcast (carried.h); this rank does. */
@@ -161,6 +162,7 @@ struct mmc_op {
 	struct mmc_record record;
 	struct mmc_barrier entry;
 	struct mmc_barrier release;
+	struct mmc_parts parts;
 	struct mmc_bitmap claimed; /* chunks that were accepted */
 	struct mmc_bitmap present; /* chunks whose payload is in place */
 	struct mmc_schedule schedule;

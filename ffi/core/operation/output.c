@@ -30,14 +30,15 @@ static void poll_alarms(struct mmc_op *op, struct mmc_actions *actions)
  * Tells `peer` that this rank has entered, with the blocks that it needs; otherwise the
  * right neighbour by an advert.
  */
-static void tell_entered(struct mmc_op *op, uint32_t peer,
+static void tell_entered(struct mmc_op *op, uint32_t peer, uint64_t now_ns,
 			 struct mmc_actions *actions)
 {
 	if (op->mode != MMC_OP_CARRIED &&
 	    mmc_repair_advertises_to(&op->repair, peer))
 		mmc_op_tell_advert(op, actions);
 	else
-		mmc_op_answer(op, peer, 0, actions);
+		mmc_op_answer(op, &(struct mmc_answer){ .peer = peer }, now_ns,
+			      actions);
 }
 
 /*
@@ -51,7 +52,7 @@ static void poll_barrier(struct mmc_op *op, struct mmc_barrier *barrier,
 
 	while (mmc_actions_room(actions) && mmc_barrier_next(barrier, &peer))
 		if (barrier == &op->entry)
-			tell_entered(op, peer, actions);
+			tell_entered(op, peer, now_ns, actions);
 		else
 			mmc_op_tell_record(op, peer, actions);
 	if (mmc_barrier_passed(barrier))
@@ -87,12 +88,14 @@ static void poll_eager(struct mmc_op *op, struct mmc_actions *actions)
 }
 
 /* Multicasts the block of a Bcast along with the root's record. */
-static void poll_hub(struct mmc_op *op, struct mmc_actions *actions)
+static void poll_hub(struct mmc_op *op, uint64_t now_ns,
+		     struct mmc_actions *actions)
 {
 	if (op->entry.hub != op->config.rank || op->record.sent_chunks > 0 ||
 	    !mmc_actions_room(actions))
 		return;
-	mmc_op_answer(op, MMC_PEER_ALL, 0, actions);
+	mmc_op_answer(op, &(struct mmc_answer){ .peer = MMC_PEER_ALL }, now_ns,
+		      actions);
 	op->record.sent_chunks = op->own.nchunks;
 }
 
@@ -282,7 +285,7 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 	mmc_op_poll_liveness(op, now_ns, actions);
 	if (op->state == MMC_OP_ENTRY) {
 		poll_eager(op, actions);
-		poll_hub(op, actions);
+		poll_hub(op, now_ns, actions);
 		poll_barrier(op, &op->entry, now_ns, actions);
 		if (has_entered(op))
 			mmc_op_begin_flow(op, now_ns);

@@ -51,30 +51,42 @@ void mmc_op_tell_record(struct mmc_op *op, uint32_t peer,
 	mmc_op_tell(op, peer, &message, actions);
 }
 
-void mmc_op_answer(struct mmc_op *op, uint32_t peer, uint32_t echo_us,
-		   struct mmc_actions *actions)
+void mmc_op_answer(struct mmc_op *op, const struct mmc_answer *answer,
+		   uint64_t now_ns, struct mmc_actions *actions)
 {
-	struct mmc_run run = mmc_op_carried_to(op, peer);
+	struct mmc_run run = mmc_op_carried_to(op, answer->peer);
+	uint64_t nbytes = run.count * op->layout.block_bytes;
 	struct mmc_message message;
+	struct mmc_action *action;
 
 	mmc_op_message(op, MMC_MESSAGE_RECORD, &message);
-	message.echo_us = echo_us;
+	message.echo_us = answer->echo_us;
+	if (answer->first >= nbytes || answer->first % MMC_PART_BYTES != 0 ||
+	    (answer->echo_us != 0 && mmc_op_has_lent(op, answer->peer, now_ns)))
+		run.count = 0;
 	if (run.count > 0) {
 		message.kind = MMC_MESSAGE_BLOCKS;
-		message.nitems = run.count * (uint32_t)op->layout.block_bytes;
-		message.blocks = NULL;
+		message.part = (struct mmc_part){ .first = answer->first };
 	}
-	mmc_op_tell(op, peer, &message, actions)->run = run;
+	if (run.count > 0 && nbytes > MMC_PART_BYTES)
+		mmc_op_lend(op, answer->peer, now_ns);
+	action = mmc_op_tell(op, answer->peer, &message, actions);
+	action->run = run;
+	action->first = answer->first;
 }
 
 /* The stamp asks for an answer; its lowest bit is set, since 0 is no stamp. */
 void mmc_op_ask_record(struct mmc_op *op, uint32_t peer, uint64_t now_ns,
 		       struct mmc_actions *actions)
 {
+	uint32_t first = mmc_op_missing_part(op, peer);
 	struct mmc_message message;
 
-	mmc_op_message(op, MMC_MESSAGE_RECORD, &message);
+	mmc_op_message(op, first > 0 ? MMC_MESSAGE_BLOCKS : MMC_MESSAGE_RECORD,
+		       &message);
 	message.stamp_us = (uint32_t)(now_ns / MMC_US_NS) | 1;
+	if (first > 0)
+		message.part = (struct mmc_part){ .first = first };
 	mmc_op_tell(op, peer, &message, actions);
 }
 

@@ -3,6 +3,7 @@
 #ifndef MMC_CORE_OPERATION_TELL_H
 #define MMC_CORE_OPERATION_TELL_H
 
+#include "core/barrier/answers.h"
 #include "core/operation/op.h"
 
 /* Writes to `message` one of `kind` that has the record and no items. */
@@ -22,13 +23,17 @@ void mmc_op_tell_record(struct mmc_op *op, uint32_t peer,
 			struct mmc_actions *actions);
 
 /*
- * Sends this rank's record to `peer`, with the stamp that it echoes, or 0, and with the
- * blocks that `peer` needs in the entry barrier, if this rank has them.
+ * Sends this rank's record as an answer, or without a stamp to echo, and with the blocks
+ * that the peer needs in the entry barrier, if this rank has them; but no answer repeats
+ * several parts that may still arrive.
  */
-void mmc_op_answer(struct mmc_op *op, uint32_t peer, uint32_t echo_us,
-		   struct mmc_actions *actions);
+void mmc_op_answer(struct mmc_op *op, const struct mmc_answer *answer,
+		   uint64_t now_ns, struct mmc_actions *actions);
 
-/* Sends this rank's record to `peer`, and asks for the record of `peer`. */
+/*
+ * Sends this rank's record to `peer`, and asks for the record of `peer`; if some parts of
+ * what that brings have arrived, from the first missing one on.
+ */
 void mmc_op_ask_record(struct mmc_op *op, uint32_t peer, uint64_t now_ns,
 		       struct mmc_actions *actions);
 

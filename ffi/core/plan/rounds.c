@@ -15,7 +15,7 @@ bool mmc_rounds_carry(const struct mmc_layout *layout, uint32_t carried_bytes)
 	uint32_t nranks = layout->nranks;
 	uint32_t most = 0;
 
-	if (!layout->equal || layout->nchunks != nranks)
+	if (!layout->equal || layout->nchunks == 0)
 		return false;
 	for (unsigned k = 0; k < mmc_log2_ceil(nranks); k++)
 		most = mmc_max_u32(most, mmc_rounds_blocks(nranks, k));

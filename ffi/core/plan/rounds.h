@@ -14,7 +14,7 @@ uint32_t mmc_rounds_blocks(uint32_t nranks, unsigned round);
 
 /*
  * Returns whether the rounds can carry the blocks: each rank has one of the same size,
- * in one chunk, and no message gets more than `carried_bytes`.
+ * and no round brings more than `carried_bytes`.
  */
 bool mmc_rounds_carry(const struct mmc_layout *layout, uint32_t carried_bytes);
 

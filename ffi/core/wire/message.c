@@ -66,15 +66,24 @@ static uint32_t items_max(uint32_t kind)
 	if (kind == MMC_MESSAGE_ADVERT)
 		return 1;
 	if (kind == MMC_MESSAGE_BLOCKS)
-		return MMC_BLOCKS_BYTES_MAX;
+		return MMC_PART_BYTES;
 	return kind == MMC_MESSAGE_SENT ? MMC_SENT_MAX : 0;
+}
+
+/* Returns how many bytes follow those that all messages have. */
+static size_t items_bytes(uint32_t kind, uint32_t nitems)
+{
+	size_t head_bytes = kind == MMC_MESSAGE_BLOCKS ? MMC_PART_HEAD_BYTES
+						       : 0;
+
+	return head_bytes + nitems * item_bytes(kind);
 }
 
 size_t mmc_message_bytes(const struct mmc_message *message)
 {
 	if (is_report(message->kind))
 		return mmc_report_bytes(message);
-	return ITEMS + message->nitems * item_bytes(message->kind);
+	return ITEMS + items_bytes(message->kind, message->nitems);
 }
 
 static void encode_record(uint8_t *bytes, const struct mmc_record *record)
@@ -167,10 +176,20 @@ void mmc_message_encode(uint8_t *bytes, const struct mmc_message *message)
 	mmc_put_u32(bytes + LATE_RANK, message->late_rank);
 	mmc_put_u32(bytes + LATE_AGE_MS, message->late_age_ms);
 	mmc_put_u32(bytes + NITEMS, message->nitems);
-	if (message->kind != MMC_MESSAGE_BLOCKS)
+	if (message->kind != MMC_MESSAGE_BLOCKS) {
 		encode_items(bytes + ITEMS, message);
-	else if (message->blocks != NULL)
-		memcpy(bytes + ITEMS, message->blocks, message->nitems);
+		return;
+	}
+	mmc_message_set_part(bytes, message->part.first, message->nitems);
+	if (message->part.bytes != NULL)
+		memcpy(bytes + ITEMS + MMC_PART_HEAD_BYTES, message->part.bytes,
+		       message->nitems);
+}
+
+void mmc_message_set_part(uint8_t *bytes, uint32_t first, uint32_t nbytes)
+{
+	mmc_put_u32(bytes + NITEMS, nbytes);
+	mmc_put_u32(bytes + ITEMS, first);
 }
 
 /* Returns whether a record has known flags only, and each field a possible value. */
@@ -206,7 +225,8 @@ static bool advert_is_sane(const uint8_t *bytes, uint32_t nitems)
 static bool decode_items(struct mmc_message *message, const uint8_t *bytes)
 {
 	if (message->kind == MMC_MESSAGE_BLOCKS) {
-		message->blocks = bytes;
+		message->part.first = mmc_get_u32(bytes);
+		message->part.bytes = bytes + MMC_PART_HEAD_BYTES;
 		return true;
 	}
 	for (uint32_t i = 0; i < message->nitems; i++) {
@@ -236,7 +256,7 @@ static int decode_whole(struct mmc_message *message, const uint8_t *bytes,
 	message->nitems = mmc_get_u32(bytes + NITEMS);
 	if (message->nitems > items_max(kind) || !record_is_sane(bytes))
 		return -MMC_EINVAL;
-	if (nbytes != ITEMS + message->nitems * item_bytes(kind))
+	if (nbytes != ITEMS + items_bytes(kind, message->nitems))
 		return -MMC_ESHORT;
 	message->stamp_us = mmc_get_u32(bytes + STAMP);
 	message->echo_us = mmc_get_u32(bytes + ECHO);

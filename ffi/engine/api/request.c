@@ -51,6 +51,13 @@ static void leave(struct mmc_engine *engine, const struct mmc_request *request)
 		mmc_engine_pause(engine);
 }
 
+/* Takes a request from the user. The caller holds the progress lock. */
+static void release(struct mmc_request *request)
+{
+	request->held = false;
+	mmc_request_recycle(request);
+}
+
 int mmc_start(struct mmc_stream *stream, const struct mmc_operation *operation,
 	      uint64_t slice_ns, struct mmc_request **request)
 {
@@ -62,20 +69,20 @@ int mmc_start(struct mmc_stream *stream, const struct mmc_operation *operation,
 	if (rv != 0)
 		return rv;
 	rv = mmc_request_start(stream, operation, request);
-	if (rv == 0 && slice_ns > 0) {
-		mmc_engine_wait_for(engine, *request,
-				    mmc_clock_now_ns() + slice_ns);
-		leave(engine, *request);
-	} else {
-		mmc_engine_leave(engine);
-	}
-	if (rv != 0)
-		return rv;
-	rv = outcome(*request);
 	if (rv == 0) {
-		mmc_request_free(*request);
-		*request = NULL;
+		if (slice_ns > 0)
+			mmc_engine_wait_for(engine, *request,
+					    mmc_clock_now_ns() + slice_ns);
+		rv = outcome(*request);
+		if (rv == 0) {
+			release(*request);
+			*request = NULL;
+		}
 	}
+	if (rv == MMC_EAGAIN && slice_ns > 0)
+		mmc_engine_pause(engine);
+	else
+		mmc_engine_leave(engine);
 	return rv;
 }
 
@@ -137,8 +144,7 @@ void mmc_request_free(struct mmc_request *request)
 	engine = request->stream->team->engine;
 	if (mmc_engine_enter(engine) != 0)
 		return;
-	request->held = false;
-	mmc_request_recycle(request);
+	release(request);
 	mmc_engine_leave(engine);
 }
 

@@ -125,8 +125,7 @@ static int begin(struct mmc_stream *stream)
 			stream->options.channel, team->rank, team->nranks,
 			&stream->counters);
 	return mmc_parking_init(&stream->parking,
-				mmc_max_u32(team->chunk_bytes,
-					    MMC_BLOCKS_BYTES_MAX));
+				mmc_max_u32(team->chunk_bytes, MMC_PART_BYTES));
 }
 
 /* Frees a stream and what begin() has allocated. */
