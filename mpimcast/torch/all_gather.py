@@ -55,7 +55,8 @@ class AllGather(_fsdp_api.AllGather):
         A communicator of all processes of torch's, MPI.COMM_WORLD by default. It is
         duplicated, for each process group that FSDP2 gathers in.
     **settings
-        Settings of mpimcast, as `mpimcast.Intracomm` takes them.
+        Settings of mpimcast, as `mpimcast.Intracomm` takes them; `min_bytes` is 0 by
+        default.
     """
 
     def __init__(self, comm: MPI.Intracomm | None = None, **settings: Any) -> None:

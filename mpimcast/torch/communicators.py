@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 def duplicate(comm: MPI.Intracomm, **settings: Any) -> Intracomm:
     """Return a duplicate that has other settings, too. Collective.
 
+    Unless they say otherwise, mpimcast carries blocks of all sizes. By the MPI library
+    a small gather would make no progress until someone calls MPI, and would wait
+    forever for a rank that has ended.
+
     Parameters
     ----------
     comm
@@ -27,7 +31,7 @@ def duplicate(comm: MPI.Intracomm, **settings: Any) -> Intracomm:
     given: dict[str, Any] = {}
     if isinstance(comm, Intracomm):
         given = comm._need_state().config.given()  # noqa: SLF001 -- our own class
-    return Intracomm(MPI.Intracomm(comm).Dup(), **{**given, **settings})
+    return Intracomm(MPI.Intracomm(comm).Dup(), **{"min_bytes": 0, **given, **settings})
 
 
 def opened(comm: Intracomm) -> Intracomm:

@@ -43,7 +43,8 @@ def apply(
         ``model.modules()``. In backward FSDP2 does so by itself, in the order in which
         the modules ran forward.
     **settings
-        Settings of mpimcast, as `mpimcast.Intracomm` takes them.
+        Settings of mpimcast, as `mpimcast.Intracomm` takes them; `min_bytes` is 0 by
+        default.
 
     Returns
     -------
@@ -55,11 +56,7 @@ def apply(
     ValueError
         If no module of the model was sharded by FSDP2.
     """
-    modules: dict[int, FSDPModule] = {}
-    for module in model.modules():
-        if isinstance(module, FSDPModule):
-            # Modules that were sharded together share one state.
-            modules.setdefault(id(module._get_fsdp_state()), module)  # noqa: SLF001
+    modules = _sharded(model)
     if not modules:
         raise ValueError(
             "no module of this model was sharded by FSDP2: call "
@@ -68,10 +65,19 @@ def apply(
     collectives = Collectives(
         AllGather(comm, **settings), ReduceScatter(comm, **settings)
     )
-    for module in modules.values():
+    for module in modules:
         module.set_custom_all_gather(collectives.all_gather)
         module.set_custom_reduce_scatter(collectives.reduce_scatter)
     if prefetch:
-        for module, following in pairwise(modules.values()):
+        for module, following in pairwise(modules):
             module.set_modules_to_forward_prefetch([following])
     return collectives
+
+
+def _sharded(model: torch.nn.Module) -> list[FSDPModule]:
+    """Return the modules that FSDP2 has sharded, one of those that it has together."""
+    found: dict[int, FSDPModule] = {}
+    for module in model.modules():
+        if isinstance(module, FSDPModule):
+            found.setdefault(id(module._get_fsdp_state()), module)  # noqa: SLF001
+    return list(found.values())

@@ -37,9 +37,8 @@ class ProcessGroup(dist.ProcessGroup):
     timeout
         How long gloo waits.
     **settings
-        Settings of mpimcast, as `mpimcast.Intracomm` takes them. Unless `min_bytes` is
-        among them, mpimcast carries small tensors, too, so that no rank waits forever
-        for one that has ended.
+        Settings of mpimcast, as `mpimcast.Intracomm` takes them; `min_bytes` is 0 by
+        default.
     """
 
     def __init__(
@@ -59,9 +58,8 @@ class ProcessGroup(dist.ProcessGroup):
         self._set_default_backend(kind)
         self._register_backend(torch.device("cpu"), kind, gloo)
         self._plain = comm
-        small = {"min_bytes": 0}
-        self._comm = opened(duplicate(comm, **{**small, **settings}))
-        self._reducer = Reducer(duplicate(comm, **{**settings, **small}))
+        self._comm = opened(duplicate(comm, **settings))
+        self._reducer = Reducer(duplicate(comm, **{**settings, "min_bytes": 0}))
 
     def getBackendName(self) -> str:  # noqa: N802 -- torch's name
         """Return the name of the backend."""

@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The arithmetic of Reduce-Scatter: torch's operations by those of the MPI library."""
+"""Reduce-Scatter: the MPI library brings the summands, and torch adds them.
+
+Each rank gets all summands of its block, by an Alltoall. So a rank sends (P - 1) / P of
+its tensor, which is the least that a Reduce-Scatter can, with any number of ranks; the
+libraries' own ones send more if that is no power of two. And numbers of 16 bits can be
+added with 32, and rounded once.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import torch
 import torch.distributed as dist
@@ -9,17 +17,27 @@ from mpi4py import MPI
 
 from mpimcast.torch.tensors import flat_bytes
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _Kind = dist.ReduceOp.RedOpType
 
-# MPI has no average: that is a sum, divided in the end.
-_OPERATIONS = {
-    _Kind.SUM: MPI.SUM,
-    _Kind.AVG: MPI.SUM,
-    _Kind.PRODUCT: MPI.PROD,
-    _Kind.MIN: MPI.MIN,
-    _Kind.MAX: MPI.MAX,
-}
 _HALVES = (torch.bfloat16, torch.float16)
+
+
+def _sum(summands: torch.Tensor) -> torch.Tensor:
+    half = summands.dtype in _HALVES
+    return summands.sum(0, dtype=torch.float32 if half else summands.dtype)
+
+
+# How the summands of a block, one for each rank, become its result.
+_REDUCED: dict[dist.ReduceOp.RedOpType, Callable[[torch.Tensor], torch.Tensor]] = {
+    _Kind.SUM: _sum,
+    _Kind.AVG: lambda summands: _sum(summands).div_(len(summands)),
+    _Kind.PRODUCT: lambda summands: summands.prod(0, dtype=summands.dtype),
+    _Kind.MIN: lambda summands: summands.amin(0),
+    _Kind.MAX: lambda summands: summands.amax(0),
+}
 
 
 def kind_of(op: dist.ReduceOp | dist.ReduceOp.RedOpType) -> dist.ReduceOp.RedOpType:
@@ -28,9 +46,9 @@ def kind_of(op: dist.ReduceOp | dist.ReduceOp.RedOpType) -> dist.ReduceOp.RedOpT
     Raises
     ------
     ValueError
-        If MPI has none such.
+        If there is none such here.
     """
-    for kind in _OPERATIONS:
+    for kind in _REDUCED:
         if op == kind:
             return kind
     raise ValueError(
@@ -53,10 +71,6 @@ def reduce_scatter(
 ) -> None:
     """Reduce the tensors `whole` of all ranks; each gets its block of the result.
 
-    Numbers of 16 bits are added with 32, in the order of the ranks, and rounded once.
-    So that no more bytes are sent than by a ring, each rank gets all summands of its
-    block as they are: they make an Alltoall.
-
     Parameters
     ----------
     comm
@@ -66,18 +80,6 @@ def reduce_scatter(
     kind
         What `kind_of` has returned.
     """
-    if whole.dtype not in _HALVES:
-        result = torch.empty_like(output)
-        MPI.Intracomm.Reduce_scatter_block(comm, whole, result, _OPERATIONS[kind])
-    elif kind in {_Kind.SUM, _Kind.AVG}:
-        summands = torch.empty_like(whole)
-        MPI.Intracomm.Alltoall(comm, flat_bytes(whole), flat_bytes(summands))
-        result = summands.view(comm.Get_size(), -1).sum(0, dtype=torch.float32)
-    else:
-        result = torch.empty(output.shape, dtype=torch.float32)
-        MPI.Intracomm.Reduce_scatter_block(
-            comm, whole.float(), result, _OPERATIONS[kind]
-        )
-    if kind == _Kind.AVG:
-        result.div_(comm.Get_size())
-    output.copy_(result)
+    summands = torch.empty_like(whole)
+    MPI.Intracomm.Alltoall(comm, flat_bytes(whole), flat_bytes(summands))
+    output.copy_(_REDUCED[kind](summands.view(comm.Get_size(), -1)))

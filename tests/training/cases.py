@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
-WIDTH, DEPTH, BATCH = 37, 3, 12
+WIDTH, DEPTH, BATCH = 37, 3, 72
 
 
 @dataclass(frozen=True)
