@@ -41,6 +41,7 @@ def complete(
     buffers: object = None,
     is_futile: Callable[[], bool] = lambda: False,
     absence: Absence | None = None,
+    pause_s_max: float = _PAUSE_S_MAX,
 ) -> None:
     """Wait for a non-blocking call.
 
@@ -58,6 +59,8 @@ def complete(
         Called before each pause; returns whether to give up waiting.
     absence
         Finds out which ranks are missing; None where that does not matter.
+    pause_s_max
+        The longest pause, in which the MPI library may make no progress.
     """
     waited_s = 0.0
     pause_s = _PAUSE_S_MIN
@@ -67,7 +70,7 @@ def complete(
             time.sleep(pause_s)
             before_s, now_s = now_s, time.monotonic()
             waited_s += min(now_s - before_s, _POLL_S_MAX)
-            pause_s = min(max(_PAUSE_S_MIN, _PAUSE_SHARE * waited_s), _PAUSE_S_MAX)
+            pause_s = min(max(_PAUSE_S_MIN, _PAUSE_SHARE * waited_s), pause_s_max)
             roll.hear_all()
             if absence is not None:
                 absence.look()

@@ -59,7 +59,7 @@ class ProcessGroup(dist.ProcessGroup):
         self._register_backend(torch.device("cpu"), kind, gloo)
         self._plain = comm
         self._comm = opened(duplicate(comm, **settings))
-        self._reducer = Reducer(duplicate(comm, **{**settings, "min_bytes": 0}))
+        self._reducer = Reducer(opened(duplicate(comm, **settings)))
 
     def getBackendName(self) -> str:  # noqa: N802 -- torch's name
         """Return the name of the backend."""

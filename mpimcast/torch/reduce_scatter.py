@@ -36,7 +36,7 @@ class ReduceScatter(_fsdp_api.ReduceScatter):
     """
 
     def __init__(self, comm: MPI.Intracomm | None = None, **settings: Any) -> None:
-        self._communicators = Communicators(comm, **{**settings, "min_bytes": 0})
+        self._communicators = Communicators(comm, **settings)
         self._reducers: dict[int, Reducer] = {}
 
     def allocate(

@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
+import math
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-import numpy as np
 from mpi4py import MPI
 
+from mpimcast._mpi.completion import complete
 from mpimcast._native import engine
-from mpimcast._support.naming import named
-from mpimcast.errors import ConfigError, Error
+from mpimcast.errors import ConfigError
 from mpimcast.torch import reduction, tensors
 from mpimcast.torch.work import Work
 
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
     from mpimcast.comm import Intracomm
 
-# How long a description of a call may be.
-_TERMS_BYTES = 64
+# The longest pause in which the MPI library makes no progress. It sleeps meanwhile, and
+# leaves the processor to the gathers beside it.
+_PAUSE_S_MAX = 100e-6
 
 
 class _Call:
@@ -44,15 +45,13 @@ class _Call:
 class Reducer:
     """The Reduce-Scatter of one communicator.
 
-    The MPI library's collectives wait forever for a rank that has ended. So before each
-    of them there is a small Allgather of mpimcast's, which tells of ranks that have
-    left, and of calls that differ.
+    The MPI library's collectives wait forever for a rank that has ended. So mpimcast
+    calls the roll of the communicator meanwhile.
 
     Parameters
     ----------
     comm
-        The communicator, which must carry nothing else. Whatever their size, mpimcast
-        must carry its Allgathers (``MIN_BYTES=0``).
+        A communicator that is open, and carries nothing else.
 
     Raises
     ------
@@ -103,26 +102,24 @@ class Reducer:
         whole: torch.Tensor,
         kind: dist.ReduceOp.RedOpType,
     ) -> None:
-        self._agree(f"{whole.numel()} items of {whole.dtype} by {kind.name}")
         begin_ns = time.monotonic_ns()
-        reduction.reduce_scatter(self._comm, output, whole, kind)
+        summands, request = reduction.start(self._comm, whole)
+        self._wait(request, (whole, summands))
+        reduction.finish(output, summands, kind)
         state = self._comm._need_state()  # noqa: SLF001 -- our own class
         state.thresholds.tally.add_library("Reduce_scatter", output.nbytes, begin_ns)
 
-    def _agree(self, terms: str) -> None:
-        """Raise Error unless all ranks are here, and call with the same terms."""
-        own = np.frombuffer(terms.encode().ljust(_TERMS_BYTES), "u1")
-        found = np.empty((self._comm.Get_size(), _TERMS_BYTES), "u1")
-        self._comm.Allgather(own, found)
-        others = np.flatnonzero((found != own).any(axis=1))
-        if len(others) > 0:
-            ranks = others.tolist()
-            theirs = found[ranks[0]].tobytes().decode(errors="replace").strip()
-            raise Error(
-                f"Reduce-Scatter: this rank reduces {terms}, but {named(ranks)} "
-                f"{theirs}: all ranks must train the same parameters in the same order",
-                ranks=ranks,
-            )
+    def _wait(self, request: MPI.Request, buffers: object) -> None:
+        """Wait for the MPI library; raise RankLeft if a rank leaves instead."""
+        private = self._comm._need_state()._private  # noqa: SLF001 -- our own classes
+        complete(
+            request,
+            math.inf,
+            "Reduce-Scatter",
+            buffers=buffers,
+            absence=None if private is None else private.absence("Reduce-Scatter"),
+            pause_s_max=_PAUSE_S_MAX,
+        )
 
     def close(self) -> None:
         """End the thread and free the communicator. Collective."""

@@ -63,23 +63,36 @@ def check(kind: dist.ReduceOp.RedOpType, dtype: torch.dtype) -> None:
         raise ValueError(f"mpimcast.torch cannot reduce {dtype} by {kind}")
 
 
-def reduce_scatter(
-    comm: MPI.Intracomm,
-    output: torch.Tensor,
-    whole: torch.Tensor,
-    kind: dist.ReduceOp.RedOpType,
-) -> None:
-    """Reduce the tensors `whole` of all ranks; each gets its block of the result.
+def start(comm: MPI.Intracomm, whole: torch.Tensor) -> tuple[torch.Tensor, MPI.Request]:
+    """Start to bring the summands; return where they go, and the request.
 
     Parameters
     ----------
     comm
         A communicator that carries nothing else meanwhile.
-    output, whole
-        Flat tensors; they may overlap.
+    whole
+        This rank's tensor, flat.
+
+    Returns
+    -------
+    summands : torch.Tensor
+        For each rank a row, its summands of this rank's block.
+    request : MPI.Request
+        It does not keep the tensors alive.
+    """
+    summands = torch.empty_like(whole)
+    request = MPI.Intracomm.Ialltoall(comm, flat_bytes(whole), flat_bytes(summands))
+    return summands.view(comm.Get_size(), -1), request
+
+
+def finish(
+    output: torch.Tensor, summands: torch.Tensor, kind: dist.ReduceOp.RedOpType
+) -> None:
+    """Reduce the summands, and leave the result in `output`.
+
+    Parameters
+    ----------
     kind
         What `kind_of` has returned.
     """
-    summands = torch.empty_like(whole)
-    MPI.Intracomm.Alltoall(comm, flat_bytes(whole), flat_bytes(summands))
-    output.copy_(_REDUCED[kind](summands.view(comm.Get_size(), -1)))
+    output.copy_(_REDUCED[kind](summands))
