@@ -89,3 +89,7 @@ class AllGather(_fsdp_api.AllGather):
     def stats(self) -> dict[str, int]:
         """Return this rank's counters; see `mpimcast.Intracomm.stats`."""
         return self._communicators.stats()
+
+    def free(self) -> None:
+        """Free the communicators, after the last gather. Collective."""
+        self._communicators.free()

@@ -94,14 +94,18 @@ class Communicators:
     def stats(self) -> dict[str, int]:
         """Return this rank's counters, summed over groups; see `Intracomm.stats`."""
         total: dict[str, int] = {}
-        for comm in self._found.values():
+        for comm in self._all():
             for name, value in comm.stats().items():
                 total[name] = total.get(name, 0) + value
         return total
 
     def free(self) -> None:
         """Free the communicators. Collective."""
-        for comm in {**self._found, (): self._whole}.values():
-            if comm != MPI.COMM_NULL:
-                comm.Free()
+        for comm in self._all():
+            comm.Free()
         self._found.clear()
+
+    def _all(self) -> list[Intracomm]:
+        """Return the communicators: that of all processes, which may be a group's."""
+        groups = (comm for comm in self._found.values() if comm is not self._whole)
+        return [self._whole, *groups]

@@ -22,6 +22,14 @@ class Collectives(NamedTuple):
     all_gather: AllGather
     reduce_scatter: ReduceScatter
 
+    def free(self) -> None:
+        """Free the communicators; the model can train no more. Collective.
+
+        Without this, they are freed when the program ends.
+        """
+        self.all_gather.free()
+        self.reduce_scatter.free()
+
 
 def apply(
     model: torch.nn.Module,

@@ -59,7 +59,8 @@ class ProcessGroup(dist.ProcessGroup):
         self._register_backend(torch.device("cpu"), kind, gloo)
         self._plain = comm
         self._comm = opened(duplicate(comm, **settings))
-        self._reducer = Reducer(opened(duplicate(comm, **settings)))
+        self._reducing = opened(duplicate(comm, **settings))
+        self._reducer = Reducer(self._reducing)
 
     def getBackendName(self) -> str:  # noqa: N802 -- torch's name
         """Return the name of the backend."""
@@ -182,6 +183,6 @@ class ProcessGroup(dist.ProcessGroup):
         """Free the communicators. Collective, as ``destroy_process_group`` calls it."""
         if self._comm != MPI.COMM_NULL:
             self._reducer.close()
-            self._comm.Free()
-            self._plain.Free()
+            for comm in (self._reducing, self._comm, self._plain):
+                comm.Free()
         super().shutdown()

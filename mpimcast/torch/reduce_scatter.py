@@ -67,3 +67,10 @@ class ReduceScatter(_fsdp_api.ReduceScatter):
             return work
         work.wait()
         return None
+
+    def free(self) -> None:
+        """Free the communicators, after the last reduction. Collective."""
+        for reducer in self._reducers.values():
+            reducer.close()
+        self._reducers.clear()
+        self._communicators.free()

@@ -122,6 +122,5 @@ class Reducer:
         )
 
     def close(self) -> None:
-        """End the thread and free the communicator. Collective."""
+        """Finish what was started, and end the thread."""
         self._executor.shutdown()
-        self._comm.Free()

@@ -39,8 +39,7 @@ def register() -> None:
 
     def by_either(url: str, **options: Any) -> Iterator[tuple[Any, int, int]]:
         given = any(os.environ.get(name) for name in _VARIABLES) or "?" in url
-        launched = MPI.COMM_WORLD.Get_size() > 1
-        handler = by_mpi if launched and not given else by_environment
+        handler = by_environment if given else by_mpi
         yield from handler(url, **options)
 
     handlers["env"] = by_either

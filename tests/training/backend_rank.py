@@ -17,6 +17,7 @@ from torch.distributed.fsdp import FullyShardedDataParallel
 from torch.nn.parallel import DistributedDataParallel
 
 import mpimcast.torch
+from mpimcast.torch.pool import Pool
 
 DTYPES = (torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64)
 OPS = {
@@ -126,6 +127,20 @@ def rest(rank: int, nranks: int) -> None:
     dist.barrier()
 
 
+def memory(_rank: int, _nranks: int) -> None:
+    """Use the memory of a result again, once no part of the result is in use."""
+    pool = Pool()
+    first = pool.empty(1000, torch.bfloat16)
+    address, part = first.data_ptr(), first[10:20]
+    del first
+    second = pool.empty(1000, torch.bfloat16)
+    assert second.data_ptr() != address
+    del part
+    third = pool.empty(500, torch.float32)
+    assert third.data_ptr() == address
+    assert pool.empty(0, torch.float32).numel() == 0
+
+
 def parallel(rank: int, nranks: int) -> None:
     """Train by DistributedDataParallel and by FSDP1, and compare with one process."""
     case = CASES["plain"]
@@ -154,7 +169,7 @@ def main() -> None:
     assert (rank, nranks) == (MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size())
     assert dist.get_backend() == "mpimcast"
     assert isinstance(dist.group.WORLD, mpimcast.torch.ProcessGroup)
-    for check in (gathers, reductions, works, rest, parallel):
+    for check in (memory, gathers, reductions, works, rest, parallel):
         check(rank, nranks)
     dist.destroy_process_group()
     print("right")

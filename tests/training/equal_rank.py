@@ -50,6 +50,7 @@ def trained(case: Case, *, applies: bool) -> Trained:
         stats = used.all_gather.stats()
         carried = stats["epochs"] + stats["node_operations"]
         assert carried >= 3 * cases.DEPTH, "mpimcast has not carried the gathers"
+        used.free()
     return losses, found
 
 

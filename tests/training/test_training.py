@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from support import (
     BIN,
     MPICH_BIN,
+    ROOT,
     mpirun,
     run,
     run_unchecked,
@@ -100,6 +102,18 @@ def test_a_rank_that_raises(torch: dict[str, str], place: str) -> None:
     left = [line for line in said.splitlines() if "RankLeft: " in line]
     assert left, said
     assert all("rank 1 left" in line for line in left), said
+
+
+@pytest.mark.parametrize("nranks", [1, 2])
+def test_guide(torch: dict[str, str], nranks: int, tmp_path: Path) -> None:
+    """The guide's example trains, and multicasts where there is more than one rank."""
+    guide = (ROOT / "mpimcast/README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```py\n(.*?)```", guide, re.DOTALL)
+    program = tmp_path / "example.py"
+    program.write_text(example)
+    said = run([*mpirun(nranks), program], limit_s=LIMIT_S, **torch, **BY_MULTICAST)
+    counts = [int(each) for each in said.split()]
+    assert counts == [0] if nranks == 1 else min(counts) >= 8, said
 
 
 # What a process of torchrun's is told, and what it then does.
