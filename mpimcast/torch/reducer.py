@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import math
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
-from mpimcast._mpi.completion import complete
+from mpimcast._mpi.completion import complete_transfer
 from mpimcast._native import engine
 from mpimcast.errors import ConfigError
 from mpimcast.torch import reduction, tensors
@@ -21,10 +20,6 @@ if TYPE_CHECKING:
     import torch.distributed as dist
 
     from mpimcast.comm import Intracomm
-
-# The longest pause in which the MPI library makes no progress. It sleeps meanwhile, and
-# leaves the processor to the gathers beside it.
-_PAUSE_S_MAX = 100e-6
 
 
 class _Call:
@@ -112,14 +107,8 @@ class Reducer:
     def _wait(self, request: MPI.Request, buffers: object) -> None:
         """Wait for the MPI library; raise RankLeft if a rank leaves instead."""
         private = self._comm._need_state()._private  # noqa: SLF001 -- our own classes
-        complete(
-            request,
-            math.inf,
-            "Reduce-Scatter",
-            buffers=buffers,
-            absence=None if private is None else private.absence("Reduce-Scatter"),
-            pause_s_max=_PAUSE_S_MAX,
-        )
+        absence = None if private is None else private.absence("Reduce-Scatter")
+        complete_transfer(request, buffers, absence)
 
     def close(self) -> None:
         """Finish what was started, and end the thread."""
