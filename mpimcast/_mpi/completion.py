@@ -24,7 +24,7 @@ _PAUSE_S_MAX = 1e-3
 # Each pause lasts this share of the time waited, so that long waits cost no core.
 _PAUSE_SHARE = 1 / 16
 
-# The longest pause while the MPI library moves much data, which it may do in `Test` only.
+# The longest pause while the MPI library moves much data, perhaps in `Test` alone.
 _MOVING_PAUSE_S_MAX = 100e-6
 
 # Objects that the MPI library may still use although nobody waits for them any more.
