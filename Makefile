@@ -28,6 +28,8 @@ define TESTS
 		--numprocesses=2 --dist=loadscope && exit $$first
 endef
 
+COLLECTIVES := mpimcast
+
 TORCH := torch==2.13.0+cpu
 TORCH_INDEX := https://download.pytorch.org/whl/cpu
 
@@ -53,7 +55,7 @@ endif
 $(shell test "$$(cat .venv/where 2>/dev/null)" = "$$(pwd -P)" || rm -f .venv/tools)
 
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-cluster build wheel test test-all test-qemu bench baseline reference \
+.PHONY: help demo demo-cluster demo-train build wheel test test-all test-qemu bench baseline reference \
 	guest guest-begin lint format clean packages
 
 help: ## this list
@@ -65,12 +67,18 @@ demo: build ## unshard a model on 4 ranks; FILE=<weights> (.safetensors, .npz)
 demo-cluster: build ## a layer on 8 hosts and two switches, emulated; as root, two minutes
 	@$(PY) -m bench.demo
 
+demo-train: .venv/dev .venv-gloo/installed ## train a small GPT by FSDP2 on 4 ranks; COLLECTIVES=gloo|mpi|mpimcast
+	@test -e .venv-gloo/installed
+	MPIMCAST_TRANSPORT=udp PYTHONPATH="$$(echo "$$(pwd -P)"/.venv-gloo/lib/*/site-packages)" \
+		.venv/bin/mpirun --bind-to none -n 4 $(PY) slurm/train.py \
+		--folder build/train-$(COLLECTIVES) --collectives $(COLLECTIVES)
+
 build: .venv/installed ## set up .venv/: MPI, its Python binding, mpimcast
 
 wheel: packages .venv/wheel ## wheels for x86-64 and aarch64, and an sdist, in build/dist/
 	@$(PY) ffi/packages/wheels.py build/dist
 
-test: packages guest-begin .venv/dev .venv/wheel .venv-mpich/installed ## all tests; root also gets the Debian packages they use
+test: packages guest-begin .venv/dev .venv/wheel .venv-mpich/installed .venv-gloo/installed ## all tests; root also gets the Debian packages they use
 	$(TESTS)
 
 test-all: LONG := --long
@@ -161,13 +169,14 @@ clean: ## remove the environments and build/
 	@.venv-mpich/bin/python -m pip --disable-pip-version-check --quiet install 'mpimcast[mpich]'
 	@touch $@
 
-# torch, whose gloo `make bench` measures. Only its CPU build will do: the others have
-# several gigabytes for GPUs. Where pip does not find it, what needs it is left out.
+# torch, with which mpimcast.torch is tested, and whose gloo `make bench` measures. Only
+# its CPU build will do: the others have several gigabytes for GPUs. Where pip does not
+# find it, what needs it is left out.
 .venv-gloo/installed: .venv/tools
-	@echo 'Adding torch, with gloo, for the benchmark (0.9 GB) ...'
+	@echo 'Adding torch, with gloo, for tests and benchmark (0.9 GB) ...'
 	@$(PYTHON) -m venv --clear .venv-gloo
 	@.venv-gloo/bin/python -m pip --disable-pip-version-check --quiet install $(TORCH) && \
-		touch $@ || echo "gloo is left out: pip finds no $(TORCH) here." \
+		touch $@ || echo "what needs it is left out: pip finds no $(TORCH) here." \
 		"With PIP_EXTRA_INDEX_URL=$(TORCH_INDEX) pip asks torch's own index, too."
 
 # Builds the guest's kernel in the background, while other tests run; tests that need the

@@ -16,6 +16,8 @@ JOB_NODES=$SLURM_JOB_NUM_NODES
 
 # ---- settings ----------------------------------------------------------------
 
+# What mpi_step runs.
+PROGRAM=(-m mpimcast)
 # WRAP holds words that precede every Python, such as `apptainer exec image.sif`.
 read -ra WRAP <<<"${WRAP:-}"
 read -ra SRUN_OPTIONS <<<"${SRUN_OPTIONS:---cpu-bind=cores}"
@@ -211,7 +213,8 @@ limited() {
 	return "$code"
 }
 
-# Runs a command of mpimcast on a number of nodes, with a number of ranks on each.
+# Runs PROGRAM, which is mpimcast by default, on a number of nodes, with a number of
+# ranks on each.
 mpi_step() {
 	local name=$1 nodes=$2 ranks=$3 hosts=$RESULTS/steps/$1.hosts
 	local count=$((nodes * ranks)) start
@@ -238,7 +241,8 @@ mpi_step() {
 			--cpus-per-task="${SLURM_CPUS_PER_TASK:-$(cpus_of "$ranks")}"
 			"${SRUN_OPTIONS[@]}")
 	fi
-	limited "$STEP_LIMIT" "$name" "${start[@]}" "${WRAP[@]}" "$PYTHON" -m mpimcast "$@"
+	limited "$STEP_LIMIT" "$name" "${start[@]}" "${WRAP[@]}" "$PYTHON" \
+		"${PROGRAM[@]}" "$@"
 }
 
 # Prints the path of the mpirun beside a Python, or `mpirun` if there is none there.

@@ -62,6 +62,19 @@ def skip_or_fail(reason: str) -> None:
     pytest.skip(reason)
 
 
+def torch_variables() -> dict[str, str]:
+    """Return the variables by which Python finds torch; skip the test without torch.
+
+    Not even CI must have torch: pip finds its CPU build in few places.
+    """
+    environment = ROOT / ".venv-gloo"
+    if not (environment / "installed").exists():
+        pytest.skip("torch is not in .venv-gloo/: pip has found no CPU build of it")
+    packages = map(str, environment.glob("lib/*/site-packages"))
+    path = os.environ.get("PYTHONPATH", "")
+    return {"PYTHONPATH": os.pathsep.join(filter(None, [*packages, path]))}
+
+
 def run(
     command: Sequence[str | Path], *, limit_s: float, cwd: Path = ROOT, **env: str
 ) -> str:

@@ -24,6 +24,9 @@ _PAUSE_S_MAX = 1e-3
 # Each pause lasts this share of the time waited, so that long waits cost no core.
 _PAUSE_SHARE = 1 / 16
 
+# The longest pause while the MPI library moves much data, perhaps in `Test` alone.
+_MOVING_PAUSE_S_MAX = 100e-6
+
 # Objects that the MPI library may still use although nobody waits for them any more.
 _abandoned: list[object] = []
 
@@ -78,6 +81,34 @@ def complete(
                 error = TimedOut(f"{text}: {absence.reason()}", ranks=absence.missing())
                 absence.give_up()
                 raise error
+    finally:
+        if request:
+            abandon((request, buffers))
+
+
+def complete_transfer(
+    request: MPI.Request, buffers: object, absence: Absence | None
+) -> None:
+    """Wait, mostly asleep, for a call that moves much data.
+
+    Parameters
+    ----------
+    request, buffers, absence
+        As for `complete`.
+
+    Raises
+    ------
+    RankLeft
+        If a rank leaves instead of taking part.
+    """
+    begin_s = time.monotonic()
+    try:
+        while not request.Test():
+            pause_s = _PAUSE_SHARE * (time.monotonic() - begin_s)
+            time.sleep(min(max(_PAUSE_S_MIN, pause_s), _MOVING_PAUSE_S_MAX))
+            roll.hear_all()
+            if absence is not None:
+                absence.look()
     finally:
         if request:
             abandon((request, buffers))

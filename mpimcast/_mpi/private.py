@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 # A communicator that some rank does not free within this time is never freed.
 _DRAIN_S = 10.0
 
-# Topics of the roll: the numbered calls of `share`, and the numbered entries into a
-# communicator of the same processes.
-_SHARE, _ENTRY = "share", "entry"
+# Topics of the roll: the numbered calls of `share`, the numbered entries into a
+# communicator of the same processes, and the numbered waits elsewhere in the library.
+_SHARE, _ENTRY, _WAIT = "share", "entry", "wait"
 _entries: Counter[str] = Counter()
 _departing = False
 
@@ -74,6 +74,7 @@ class Private(MPI.Intracomm):
     doing = ""
     leaving = False
     _nshares = 0
+    _nwaits = 0
 
     @cached_property
     def roll(self) -> roll.Roll:
@@ -91,6 +92,8 @@ class Private(MPI.Intracomm):
             come, leaving = int(words[0]) <= self._nshares, self.leaving
         elif kind == _ENTRY:
             come, leaving = int(words[1]) <= _entries[words[0]], _departing
+        elif kind == _WAIT:
+            come, leaving = int(words[0]) <= self._nwaits, self.leaving
         else:
             return None
         if come:
@@ -102,6 +105,26 @@ class Private(MPI.Intracomm):
         roll.remove(self.roll)
         if self.roll.drain(_DRAIN_S):
             super().Free()
+
+    def absence(self, what: str) -> Absence:
+        """Return what finds out who is missing in a collective of the MPI library.
+
+        All ranks call this in the same order, each before it begins to wait.
+
+        Parameters
+        ----------
+        what
+            The collective, as messages word it.
+        """
+        self._nwaits += 1
+        return Absence(
+            what,
+            math.inf,
+            self.warn_after,
+            roll=self.roll,
+            topic=f"{_WAIT} {self._nwaits}",
+            members=range(self.Get_size()),
+        )
 
     def share(
         self,

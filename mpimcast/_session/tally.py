@@ -47,6 +47,19 @@ class Tally:
         self._ncalls[ours] += 1
         self._spent_ns[ours] += time.monotonic_ns() - begin_ns
 
+    def add_library(self, name: str, nbytes: int, begin_ns: int) -> None:
+        """Note an operation that the MPI library has carried until now, uncounted.
+
+        Parameters
+        ----------
+        name
+            As in `trace_file.OPERATIONS`.
+        nbytes
+            The bytes of a block.
+        begin_ns
+            When it began, by ``time.monotonic_ns()``.
+        """
+
     def counters(self) -> dict[str, int]:
         """Return what was counted, by COUNTERS."""
         small = sum(each.nsmall() for each in self._limits)

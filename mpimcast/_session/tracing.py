@@ -309,8 +309,11 @@ class _TracedTally(Tally):
         self._spent_ns[ours] += time.monotonic_ns() - begin_ns
         if not ours:
             nbytes = self._block_bytes(kind, arguments)
-            name = getattr(kind, "__name__", "")
-            self._recorder.add_library(self._track, name, nbytes, begin_ns)
+            self.add_library(getattr(kind, "__name__", ""), nbytes, begin_ns)
+
+    def add_library(self, name: str, nbytes: int, begin_ns: int) -> None:
+        """Trace an operation that the MPI library has carried until now."""
+        self._recorder.add_library(self._track, name, nbytes, begin_ns)
 
     def _block_bytes(self, kind: Callable[..., Any], arguments: tuple[Any, ...]) -> int:
         """Return the bytes of a block, at once for the most common buffers."""

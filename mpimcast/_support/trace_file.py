@@ -51,7 +51,13 @@ NOBODY = 2**32 - 1
 OPERATION, STAGE, WAIT, STALL, LOST, REPAIRED, RESENT, LIBRARY = range(1, 9)
 ENTRY = 1
 STAGES = {1: "entry", 2: "multicast", 3: "repair", 4: "release", 5: "pieces"}
-OPERATIONS = {1: "Allgather", 2: "Allgatherv", 3: "Bcast", 4: "node_barrier"}
+OPERATIONS = {
+    1: "Allgather",
+    2: "Allgatherv",
+    3: "Bcast",
+    4: "node_barrier",
+    5: "Reduce_scatter",
+}
 
 
 class TraceFileError(ValueError):

@@ -17,7 +17,7 @@ import pytest
 from batch import Batch
 from cluster import Slurm
 from safetensors.numpy import save_file
-from support import BIN, MPICH_BIN, ROOT
+from support import BIN, MPICH_BIN, ROOT, torch_variables
 
 pytestmark = pytest.mark.timeout(200)
 
@@ -166,3 +166,22 @@ def test_fsdp(
     assert measured["model_bytes"] == 2 * 4 * 100_003
     assert "UDP multicast" in measured["path"]
     assert measured["mpimcast"]["chunks_lost"] == 0
+
+
+@pytest.mark.timeout(300)
+def test_train(submit: Callable[..., Batch]) -> None:
+    """The training job trains, and a second one resumes where it has stopped."""
+    tiny = "--layers 2 --width 32 --heads 2 --context 16 --batch 1 --steps"
+    for nsteps in (2, 4):
+        batch = submit(
+            *("network", "train.sbatch", OPENMPI, (2, 1)),
+            TRAIN_OPTIONS=f"{tiny} {nsteps}",
+            GLOO_SOCKET_IFNAME="eth0",
+            DOCTOR="off",
+            **torch_variables(),
+        )
+        assert batch.wait(140) == "COMPLETED", batch.output
+        assert f"step    {nsteps}: loss" in batch.output
+    assert "resumed after step 2" in batch.output
+    history = json.loads((batch.results / "mpimcast/history.json").read_text())
+    assert [each["step"] for each in history] == [1, 2, 3, 4]

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""PyTorch's training over mpimcast: FSDP's collectives, and a process group backend.
+
+``apply(model, comm)`` lets FSDP2 gather parameters by multicast, beside the MPI
+library's Reduce-Scatter. ``dist.init_process_group("mpimcast")`` lets programs of other
+kinds run unchanged. Importing this package imports torch, initialises MPI, and makes
+the backend known to torch. README.md in the folder above has a section on it.
+"""
+
+from mpimcast.torch import version
+
+version.require()
+
+# These import torch, and so come after the words of `require`.
+from mpimcast.torch import backend  # noqa: E402
+from mpimcast.torch.all_gather import AllGather  # noqa: E402
+from mpimcast.torch.fsdp import Collectives, apply  # noqa: E402
+from mpimcast.torch.process_group import ProcessGroup  # noqa: E402
+from mpimcast.torch.reduce_scatter import ReduceScatter  # noqa: E402
+from mpimcast.torch.work import Work  # noqa: E402
+
+backend.register()
+
+__all__ = [
+    "AllGather",
+    "Collectives",
+    "ProcessGroup",
+    "ReduceScatter",
+    "Work",
+    "apply",
+]
