@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A job that is attacked, its attacker, and what arrives of an attack."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from job import Job
+from typing_extensions import Self
+
+from bench.testbed.cluster import Cluster, address
+from bench.testbed.host import Host
+
+NRANKS = 4
+_BLOCK_BYTES = 20_000
+
+
+class AttackedJob(Job):
+    """A job whose ranks say what they have seen; see attacked.py."""
+
+    program = Path(__file__).with_name("attacked.py")
+    _nasked = 0
+
+    def ask(self) -> list[dict[str, Any]]:
+        """Return what each rank has seen until now."""
+        (self.folder / f"ask{self._nasked}").touch()
+        names = [f"{rank}.{self._nasked}.json" for rank in range(self.nranks)]
+        for name in names:
+            self.await_file(name)
+        self._nasked += 1
+        return [json.loads((self.folder / name).read_text()) for name in names]
+
+    def stop(self) -> None:
+        """Stop the job, whose ranks must all end well."""
+        (self.folder / "stop").touch()
+        for rank in range(self.nranks):
+            self.await_file(f"{rank}.end")
+
+    def failures(self) -> list[str]:
+        """Return the errors of the ranks that have failed."""
+        found = self.folder.glob("*.failed")
+        return [json.loads(path.read_text())["error"] for path in found]
+
+
+class Attacker:
+    """The attacker, as a process on a host, until a ``with`` block ends."""
+
+    def __init__(self, host: Host, seed: int) -> None:
+        program = Path(__file__).with_name("attacker.py")
+        self._process = subprocess.Popen(
+            [*host.enter(), sys.executable, program, "eth0", str(seed)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Self:
+        """Return the attacker, once it gets all multicast."""
+        assert self._line() == "ready\n"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the attacker."""
+        self._process.kill()
+        self._process.communicate()
+
+    def send(self, name: str, count: int) -> dict[str, Any]:
+        """Send `count` datagrams of a forgery; return what the attacker says of it."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{name} {count}\n")
+        self._process.stdin.flush()
+        said: dict[str, Any] = json.loads(self._line())
+        return said
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline()
+
+
+@contextlib.contextmanager
+def attacked(
+    cluster: Cluster, folder: Path, seed: int, pause_s: float = 0, **settings: object
+) -> Iterator[tuple[AttackedJob, Attacker]]:
+    """Run a job on the first hosts, and an attacker on the last one."""
+    job = AttackedJob(
+        cluster,
+        NRANKS,
+        folder,
+        settings=settings,
+        block=_BLOCK_BYTES,
+        pause_s=pause_s,
+    )
+    with job:
+        job.ask()  # so the ranks have begun
+        with Attacker(cluster.hosts[-1], seed) as attacker:
+            yield job, attacker
+
+
+class Arrivals:
+    """Counts, at the hosts of a job, of what the attacker's host has sent there.
+
+    They leave out what claims to come from the receiving host itself, which its kernel
+    refuses.
+
+    Attributes
+    ----------
+    cluster : Cluster
+        The hosts.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._hosts = cluster.hosts[:NRANKS]
+        said = cluster.hosts[-1].run("ip", "-json", "link", "show", "eth0")
+        mac = json.loads(said)[0]["address"]
+        for number, host in enumerate(self._hosts):
+            host.run(
+                *("nft", "-f", "-"),
+                given="table netdev attack {\n chain arrivals {\n"
+                "type filter hook ingress device eth0 priority 0;\n"
+                f"ether saddr {mac} ip saddr != {address(number)} ip protocol udp "
+                "counter\n}\n}\n",
+            )
+
+    def counts(self) -> list[int]:
+        """Return how many of the attacker's datagrams have come to each host."""
+        found = []
+        for host in self._hosts:
+            said = host.run("nft", "--json", "list", "table", "netdev", "attack")
+            (rule,) = (
+                each["rule"] for each in json.loads(said)["nftables"] if "rule" in each
+            )
+            found += [
+                step["counter"]["packets"] for step in rule["expr"] if "counter" in step
+            ]
+        return found
+
+    def dropped(self) -> list[int]:
+        """Return how many datagrams the kernel of each host has dropped.
+
+        It has no socket for them, a filter refuses them, or a receive buffer is full.
+        """
+        found = []
+        for host in self._hosts:
+            names, values = (
+                line.split()[1:]
+                for line in host.run("cat", "/proc/net/snmp").splitlines()
+                if line.startswith("Udp:")
+            )
+            counts = dict(zip(names, map(int, values), strict=True))
+            found.append(
+                counts["NoPorts"] + counts["InErrors"] + counts["IgnoredMulti"]
+            )
+        return found
