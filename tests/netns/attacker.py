@@ -70,6 +70,7 @@ class Attacker:
 
     def hear(self) -> Heard:
         """Return datagrams that are multicast now, once all ranks have been heard."""
+        self.pose_as_router()
         heard: list[Datagram] = []
         deadline_s = time.monotonic() + _HEARD_S
         with self._listener() as listener:

@@ -3,7 +3,8 @@
 
 Run it under mpirun or srun, with the ranks and on the nodes of your next job; alone it
 checks this node. Every finding names the node, what is wrong there, and a command
-that fixes it or shows more. Notes do not affect the exit status.
+that fixes it or shows more. Notes do not affect the exit status. ``doctor security
+--help`` says how to watch a network for attacks on jobs.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from mpimcast._mpi.library import LibraryError, load
 from mpimcast.cli import arguments, commands, terminal
+from mpimcast.cli.doctor import security
 from mpimcast.cli.doctor.finding import STATUSES, Finding
 from mpimcast.cli.doctor.guard import run_guarded
 from mpimcast.cli.doctor.report import Report
@@ -45,6 +47,8 @@ _SAYING_S = 1.0
 
 def main(argv: list[str]) -> int:
     """Run the checks, report on one rank, and return the exit status."""
+    if argv[:1] == [security.NAME]:
+        return security.main(argv[1:])
     options = _parser().parse_args(argv)
     began_s = time.monotonic()
     start = find_start(os.environ)
