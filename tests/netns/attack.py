@@ -18,7 +18,7 @@ from bench.testbed.cluster import Cluster, address
 from bench.testbed.host import Host
 
 NRANKS = 4
-_BLOCK_BYTES = 20_000
+BLOCK_BYTES = 20_000
 
 
 class AttackedJob(Job):
@@ -78,6 +78,10 @@ class Attacker:
         said: dict[str, Any] = json.loads(self._line())
         return said
 
+    def hear(self, count: int) -> list[bytes]:
+        """Return datagrams that ranks multicast: `count` of them, or a few more."""
+        return [bytes.fromhex(each) for each in self.send("hear", count)["heard"]]
+
     def _line(self) -> str:
         assert self._process.stdout is not None
         return self._process.stdout.readline()
@@ -85,16 +89,39 @@ class Attacker:
 
 @contextlib.contextmanager
 def attacked(
-    cluster: Cluster, folder: Path, seed: int, pause_s: float = 0, **settings: object
+    cluster: Cluster,
+    folder: Path,
+    seed: int,
+    *,
+    protect: str,
+    pause_s: float = 0,
+    repeats: bool = False,
 ) -> Iterator[tuple[AttackedJob, Attacker]]:
-    """Run a job on the first hosts, and an attacker on the last one."""
+    """Run a job on the first hosts, and an attacker on the last one.
+
+    Parameters
+    ----------
+    cluster
+        The hosts.
+    folder
+        The job's directory.
+    seed
+        The attacker's seed.
+    protect
+        The job's PROTECT.
+    pause_s
+        How long the ranks compute between operations.
+    repeats
+        Whether all operations have the same data.
+    """
     job = AttackedJob(
         cluster,
         NRANKS,
         folder,
-        settings=settings,
-        block=_BLOCK_BYTES,
+        settings={"protect": protect},
+        block=BLOCK_BYTES,
         pause_s=pause_s,
+        repeats=repeats,
     )
     with job:
         job.ask()  # so the ranks have begun
@@ -141,12 +168,13 @@ class Arrivals:
             ]
         return found
 
-    def dropped(self) -> list[int]:
+    def dropped(self) -> tuple[list[int], list[int]]:
         """Return how many datagrams the kernel of each host has dropped.
 
-        It has no socket for them, a filter refuses them, or a receive buffer is full.
+        The first counts are of those for which it has no socket, or that a socket's
+        filter refuses; the second are of those for which a receive buffer had no room.
         """
-        found = []
+        refused, overflowed = [], []
         for host in self._hosts:
             names, values = (
                 line.split()[1:]
@@ -154,7 +182,7 @@ class Arrivals:
                 if line.startswith("Udp:")
             )
             counts = dict(zip(names, map(int, values), strict=True))
-            found.append(
-                counts["NoPorts"] + counts["InErrors"] + counts["IgnoredMulti"]
-            )
-        return found
+            overflowed.append(counts["RcvbufErrors"])
+            others = counts["InErrors"] - counts["RcvbufErrors"]
+            refused.append(counts["NoPorts"] + others + counts["IgnoredMulti"])
+        return refused, overflowed

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run one rank of a job that is attacked: collectives whose bytes are checked.
 
-Started as ``python attacked.py FOLDER``. FOLDER/spec.json has the `settings`, the bytes
-of a `block`, and `pause_s`, for which the rank computes before each operation. It runs
-until the file FOLDER/stop is there. Whenever the test makes another file FOLDER/askN,
-the rank writes what it has seen so far to FOLDER/RANK.N.json; when it fails, to
-FOLDER/RANK.failed. It makes FOLDER/RANK.end as its last act.
+Started as ``python attacked.py FOLDER``. FOLDER/spec.json has the `settings`; the bytes
+of a `block`; `pause_s`, for which the rank computes before each operation; and
+`repeats`, whether all operations have the same data. The rank runs until the file
+FOLDER/stop is there. Whenever the test makes another file FOLDER/askN, the rank writes
+what it has seen so far to FOLDER/RANK.N.json; when it fails, to FOLDER/RANK.failed. It
+makes FOLDER/RANK.end as its last act.
 """
 
 from __future__ import annotations
@@ -42,26 +43,30 @@ class Attacked:
         self.comm = mpimcast.Intracomm(self.world.Dup(), **spec["settings"])
         self.nbytes = spec["block"]
         self._pause_s = spec["pause_s"]
+        self._repeats = spec["repeats"]
         self.seen: dict[str, Any] = {"operations": 0, "worst_s": 0.0, "wrong": []}
         self._nasked = 0
 
     def operate(self) -> None:
         """Run an Allgather and a Bcast, and check all bytes."""
         op = self.seen["operations"]
-        root = op % self.comm.size
+        root = 0 if self._repeats else op % self.comm.size
         place = np.zeros((self.comm.size, self.nbytes), np.uint8)
-        mine = pattern(self.comm.rank, op, self.nbytes)
+        mine = self._block(self.comm.rank, op)
         self._time(lambda: self.comm.Allgather(mine, place))
         for rank in range(self.comm.size):
-            if not np.array_equal(place[rank], pattern(rank, op, self.nbytes)):
+            if not np.array_equal(place[rank], self._block(rank, op)):
                 self.seen["wrong"].append([op, rank])
-        place[0] = pattern(root, op + 1, self.nbytes)
+        place[0] = self._block(root, op + 1)
         if self.comm.rank != root:
             place[0] = 0
         self._time(lambda: self.comm.Bcast(place[0], root))
-        if not np.array_equal(place[0], pattern(root, op + 1, self.nbytes)):
+        if not np.array_equal(place[0], self._block(root, op + 1)):
             self.seen["wrong"].append([op + 1, root])
         self.seen["operations"] += 2
+
+    def _block(self, rank: int, op: int) -> Any:
+        return pattern(rank, 0 if self._repeats else op, self.nbytes)
 
     def _time(self, act: Any) -> None:
         time.sleep(self._pause_s)

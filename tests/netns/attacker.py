@@ -5,6 +5,7 @@ Started as ``python attacker.py DEVICE SEED`` in a host on the job's switch. Eac
 of the standard input names a forgery of forgeries.py and a number of datagrams. For
 each the attacker listens, to learn channels, epochs and addresses; forges; and prints
 as JSON how many datagrams it sent from each rank's address, and in how many seconds.
+For the name "hear" it prints only what it hears.
 
 The switch gives the attacker all multicast, since it says that it is a router: it sends
 a PIM Hello (RFC 7761, 4.9.2), by which switches that snoop learn of one.
@@ -37,7 +38,7 @@ _VNET = struct.Struct("=BBHHHH")  # the kernel's struct virtio_net_hdr
 _RECEIVE_BYTES = 1 << 17
 
 # How much is heard before forging, and for how long at most.
-_HEARD, _HEARD_S = 1500, 5.0
+_HEARD, _HEARD_S = 600, 5.0
 
 # One in so many datagrams goes to a port of a single rank, and the others to the group.
 _UNICAST = 4
@@ -68,13 +69,13 @@ class Attacker:
             )
             hello.sendto(_PIM_HELLO, (_PIM_ROUTERS, 0))
 
-    def hear(self) -> Heard:
-        """Return datagrams that are multicast now, once all ranks have been heard."""
+    def hear(self, count: int = _HEARD) -> Heard:
+        """Return datagrams that are multicast now, `count` or a few more."""
         self.pose_as_router()
         heard: list[Datagram] = []
         deadline_s = time.monotonic() + _HEARD_S
         with self._listener() as listener:
-            while len(heard) < _HEARD and time.monotonic() < deadline_s:
+            while len(heard) < count and time.monotonic() < deadline_s:
                 with contextlib.suppress(TimeoutError):
                     heard += self._take(listener.recv(_RECEIVE_BYTES))
         return Heard(heard)
@@ -95,6 +96,12 @@ class Attacker:
             is_multicast = int(each.to[0].partition(".")[0]) == 239
             if is_multicast and len(each.payload) >= datagrams.HEADER_BYTES:
                 yield each
+
+    def obey(self, name: str, count: int) -> dict[str, object]:
+        """Do what a line says; return what to print."""
+        if name == "hear":
+            return {"heard": [each.payload.hex() for each in self.hear(count).all]}
+        return (self.flood if name in FLOODS else self.attack)(name, count)
 
     def attack(self, name: str, count: int) -> dict[str, object]:
         """Send `count` datagrams of a forgery; return how many as if from where."""
@@ -164,9 +171,7 @@ def main() -> None:
     print("ready", flush=True)
     for line in sys.stdin:
         name, count = line.split()
-        is_flood = name in FLOODS
-        act = attacker.flood if is_flood else attacker.attack
-        print(json.dumps(act(name, int(count))), flush=True)
+        print(json.dumps(attacker.obey(name, int(count))), flush=True)
 
 
 if __name__ == "__main__":

@@ -60,10 +60,20 @@ def checksum(header: Header, nbytes: int) -> int:
     return (x ^ x >> 16) & 0xFFFF
 
 
-def encode(header: Header, body: bytes) -> bytes:
-    """Return a datagram, with the checksum that CHECKSUM=header asks for."""
+def encode(header: Header, body: bytes, seal: bytes = b"") -> bytes:
+    """Return a datagram, with the checksum that CHECKSUM=header asks for.
+
+    `seal` is what protection puts behind the header; its checksum does not count that.
+    """
     folded = checksum(header, HEADER_BYTES + len(body))
-    return _HEADER.pack(header.channel | folded, header.epoch, header.index) + body
+    head = _HEADER.pack(header.channel | folded, header.epoch, header.index)
+    return head + seal + body
+
+
+def seal_bytes(datagram: bytes) -> int:
+    """Return how many bytes protection has put into a datagram."""
+    folded = int.from_bytes(datagram[6:8], "big")
+    return len(datagram) - (folded ^ checksum(peek(datagram), 0))
 
 
 def peek(datagram: bytes) -> Header:

@@ -38,6 +38,8 @@ class Heard:
     messages : list of Datagram
         A record of each rank, as it might send it. Most control messages are unicast,
         so that a switch keeps them from others.
+    seal_bytes : int
+        How many bytes protection has put into each datagram.
     sources : dict
         The address in the Ethernet of each address and port that sent some.
     """
@@ -49,8 +51,11 @@ class Heard:
         ]
         longest = max((len(each.payload) for each in first_sent), default=0)
         self.chunks = [each for each in first_sent if len(each.payload) == longest]
+        self.seal_bytes = (
+            datagrams.seal_bytes(self.chunks[0].payload) if self.chunks else 0
+        )
         self.messages = [
-            _message(each, datagrams.RECORD, datagrams.message(datagrams.ENTERED))
+            self.message(each, datagrams.RECORD, datagrams.message(datagrams.ENTERED))
             for each, _ in self.latest(self.chunks)
         ]
         self.sources = {each.source: each.source_mac for each in heard}
@@ -60,13 +65,18 @@ class Heard:
         by_source = {each.source: each for each in of}
         return [(each, datagrams.peek(each.payload)) for each in by_source.values()]
 
+    def message(
+        self, each: Datagram, kind: int, body: bytes, ahead: int = 0
+    ) -> Datagram:
+        """Return a control message by the sender of a chunk, `ahead` epochs later."""
+        chunk = datagrams.peek(each.payload)
+        epoch = (chunk.epoch + ahead) % (1 << 32)
+        header = Header(chunk.channel, epoch, datagrams.CONTROL | kind)
+        return each._replace(payload=self.encode(header, body))
 
-def _message(each: Datagram, kind: int, body: bytes, ahead: int = 0) -> Datagram:
-    """Return a control message by the sender of a chunk, `ahead` epochs later."""
-    chunk = datagrams.peek(each.payload)
-    epoch = (chunk.epoch + ahead) % (1 << 32)
-    header = Header(chunk.channel, epoch, datagrams.CONTROL | kind)
-    return each._replace(payload=datagrams.encode(header, body))
+    def encode(self, header: Header, body: bytes) -> bytes:
+        """Return a datagram of the form that the job's have, but with a wrong tag."""
+        return datagrams.encode(header, body, random.randbytes(self.seal_bytes))
 
 
 Forged = Iterator[Datagram]
@@ -76,8 +86,8 @@ Forger = Callable[[Heard], Forged]
 # ---- data ------------------------------------------------------------------
 
 
-def _body_like(each: Datagram) -> bytes:
-    nbytes = len(each.payload) - datagrams.HEADER_BYTES
+def _body_like(each: Datagram, seal_bytes: int) -> bytes:
+    nbytes = len(each.payload) - datagrams.HEADER_BYTES - seal_bytes
     return (_PAYLOAD * (nbytes // len(_PAYLOAD) + 1))[:nbytes]
 
 
@@ -90,7 +100,8 @@ def other_payload(heard: Heard, flag: int = 0) -> Forged:
     for ahead, ((_, index), each) in itertools.product(_EPOCHS_AHEAD, chunks.items()):
         channel = datagrams.peek(each.payload).channel
         forged = Header(channel, (latest + ahead) % (1 << 32), index | flag)
-        yield each._replace(payload=datagrams.encode(forged, _body_like(each)))
+        body = _body_like(each, heard.seal_bytes)
+        yield each._replace(payload=heard.encode(forged, body))
 
 
 def repairs(heard: Heard) -> Forged:
@@ -101,10 +112,11 @@ def repairs(heard: Heard) -> Forged:
 def own_length(heard: Heard) -> Forged:
     """Yield chunks of the next epochs that are of another length, which is checked."""
     for each in other_payload(heard):
-        nbytes = random.randrange(datagrams.HEADER_BYTES, len(each.payload))
-        body = each.payload[datagrams.HEADER_BYTES : nbytes]
+        least_bytes = datagrams.HEADER_BYTES + heard.seal_bytes
+        nbytes = random.randrange(least_bytes, len(each.payload))
+        body = each.payload[least_bytes:nbytes]
         header = datagrams.peek(each.payload)
-        yield each._replace(payload=datagrams.encode(header, body))
+        yield each._replace(payload=heard.encode(header, body))
 
 
 # ---- control ---------------------------------------------------------------
@@ -115,7 +127,7 @@ def _messages(heard: Heard, kind: int, body: bytes) -> Forged:
     for ahead, (each, _) in itertools.product(
         range(-1, _EPOCHS_AHEAD.stop), heard.latest(heard.chunks)
     ):
-        yield _message(each, kind, body, ahead)
+        yield heard.message(each, kind, body, ahead)
 
 
 def failed(heard: Heard) -> Forged:
@@ -162,14 +174,15 @@ def replays(heard: Heard) -> Forged:
     yield from heard.all
 
 
-def _examples(heard: Heard) -> list[Datagram]:
-    """Return a chunk and a control message of each rank."""
-    both = [*heard.latest(heard.chunks), *heard.latest(heard.messages)]
-    return [each for each, _ in both]
+def _examples(heard: Heard) -> tuple[Datagram, Datagram]:
+    """Return a chunk of one rank and a control message of another."""
+    (chunk, _), *_ = heard.latest(heard.chunks)
+    *_, (message, _) = heard.latest(heard.messages)
+    return chunk, message
 
 
 def truncations(heard: Heard) -> Forged:
-    """Yield beginnings, of each length, of a chunk and a message of each rank."""
+    """Yield beginnings, of each length, of a chunk and a message."""
     for each in _examples(heard):
         for nbytes in range(len(each.payload)):
             yield each._replace(payload=each.payload[:nbytes])
@@ -184,17 +197,18 @@ def _flipped(each: Datagram, bits: range) -> Forged:
 
 
 def header_flips(heard: Heard) -> Forged:
-    """Yield a chunk and a message of each rank with a bit of the header flipped."""
+    """Yield a chunk and a message with each bit of the header flipped."""
     for each in _examples(heard):
         yield from _flipped(each, range(8 * datagrams.HEADER_BYTES))
 
 
 def flips(heard: Heard) -> Forged:
-    """Yield a message of each rank with any bit flipped, then a chunk of one."""
-    for each, _ in heard.latest(heard.messages):
-        yield from _flipped(each, range(8 * len(each.payload)))
-    for each, _ in heard.latest(heard.chunks)[:1]:
-        yield from _flipped(each, range(8 * len(each.payload)))
+    """Yield a message with each bit flipped, and a chunk, with a bit of each byte."""
+    chunk, message = _examples(heard)
+    yield from _flipped(message, range(8 * len(message.payload)))
+    payload_at = 8 * (datagrams.HEADER_BYTES + heard.seal_bytes)
+    yield from _flipped(chunk, range(payload_at))
+    yield from _flipped(chunk, range(payload_at, 8 * len(chunk.payload), 9))
 
 
 # ---- floods ----------------------------------------------------------------
@@ -210,8 +224,9 @@ def _junk(heard: Heard, channel: int | None) -> Forged:
                 random.randrange(header.epoch + 1000, 1 << 31),
                 random.randrange(1 << 20),
             )
-            body = random.randbytes(SEGMENT_BYTES - datagrams.HEADER_BYTES)
-            train += datagrams.encode(forged, body)
+            around_bytes = datagrams.HEADER_BYTES + heard.seal_bytes
+            body = random.randbytes(SEGMENT_BYTES - around_bytes)
+            train += heard.encode(forged, body)
         yield each._replace(payload=train)
 
 

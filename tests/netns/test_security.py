@@ -104,7 +104,10 @@ def test_attacked_job(cluster: Cluster, tmp_path: Path, seed: int) -> None:
     """An attacker is named by its address in the Ethernet, and no rank is accused."""
     said = cluster.hosts[STRANGER].run("ip", "-json", "link", "show", "eth0")
     mac = json.loads(said)[0]["address"]
-    with attacked(cluster, tmp_path, seed, 0.002) as (job, attacker):
+    with attacked(cluster, tmp_path, seed, protect="off", pause_s=0.002) as (
+        job,
+        attacker,
+    ):
         status, serious, document = watch(cluster.hosts[1])
         assert status == 3
         (found,) = [each for each in serious if "multicast router" not in each["what"]]
