@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A job that is attacked, its attacker, and what arrives of an attack."""
+"""A job that is attacked, its attacker, what arrives, and what the doctor sees."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import support
 from job import Job
 from typing_extensions import Self
 
@@ -19,6 +20,7 @@ from bench.testbed.host import Host
 
 NRANKS = 4
 BLOCK_BYTES = 20_000
+_WATCH_S = 0.7
 
 
 class AttackedJob(Job):
@@ -155,34 +157,50 @@ class Arrivals:
                 "counter\n}\n}\n",
             )
 
-    def counts(self) -> list[int]:
-        """Return how many of the attacker's datagrams have come to each host."""
-        found = []
+    def counts(self) -> tuple[list[int], list[int], list[int]]:
+        """Return what each host has counted until now.
+
+        The first counts are of what the attacker has sent there; the next are of all
+        datagrams for which the kernel has no socket, or that a socket's filter refuses;
+        the last are of those for which a receive buffer had no room.
+        """
+        arrived, refused, overflowed = [], [], []
+        script = "nft --json list table netdev attack; cat /proc/net/snmp"
         for host in self._hosts:
-            said = host.run("nft", "--json", "list", "table", "netdev", "attack")
+            rules, *lines = host.run("sh", "-c", script).splitlines()
             (rule,) = (
-                each["rule"] for each in json.loads(said)["nftables"] if "rule" in each
+                each["rule"] for each in json.loads(rules)["nftables"] if "rule" in each
             )
-            found += [
+            arrived += [
                 step["counter"]["packets"] for step in rule["expr"] if "counter" in step
             ]
-        return found
-
-    def dropped(self) -> tuple[list[int], list[int]]:
-        """Return how many datagrams the kernel of each host has dropped.
-
-        The first counts are of those for which it has no socket, or that a socket's
-        filter refuses; the second are of those for which a receive buffer had no room.
-        """
-        refused, overflowed = [], []
-        for host in self._hosts:
             names, values = (
-                line.split()[1:]
-                for line in host.run("cat", "/proc/net/snmp").splitlines()
-                if line.startswith("Udp:")
+                line.split()[1:] for line in lines if line.startswith("Udp:")
             )
             counts = dict(zip(names, map(int, values), strict=True))
             overflowed.append(counts["RcvbufErrors"])
             others = counts["InErrors"] - counts["RcvbufErrors"]
             refused.append(counts["NoPorts"] + others + counts["IgnoredMulti"])
-        return refused, overflowed
+        return arrived, refused, overflowed
+
+
+def watch(host: Host, *prefix: str) -> tuple[int, list[dict[str, str]], dict[str, Any]]:
+    """Watch a host's network; return the doctor's status, findings and whole report.
+
+    The findings are those that are no notes.
+
+    The doctor is started by the words of `prefix`.
+    """
+    command = [sys.executable, "-m", "mpimcast", "doctor", "security", "--json", "-"]
+    done = subprocess.run(
+        [*host.enter(support.ROOT), *prefix, *command, "--seconds", str(_WATCH_S)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout, done.stderr
+    document = json.loads(done.stdout)
+    print(json.dumps(document, indent=1))
+    serious = [each for each in document["findings"] if each["severity"] != "note"]
+    return done.returncode, serious, document

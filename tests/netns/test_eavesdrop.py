@@ -8,10 +8,10 @@ from pathlib import Path
 
 import datagrams
 import pytest
-from attack import BLOCK_BYTES, NRANKS, attacked
+from attack import BLOCK_BYTES, NRANKS, attacked, watch
 from pattern import pattern
 
-from bench.testbed.cluster import Cluster
+from bench.testbed.cluster import Cluster, address
 
 # So many consecutive bytes are looked for, and must not be seen twice.
 PIECE_BYTES = 16
@@ -65,7 +65,8 @@ def test_eavesdrop(cluster: Cluster, tmp_path: Path, mode: str, seed: int) -> No
     """With encryption nothing of the payload is seen, and nothing is seen twice.
 
     Every operation has the same data. Without encryption a listener sees all of them,
-    and sees them again.
+    and sees them again. The doctor says whether the job is protected, and accuses none
+    of its ranks.
     """
     with attacked(cluster, tmp_path, seed, protect=mode, repeats=True) as (job, host):
         for _ in range(ATTEMPTS):
@@ -73,7 +74,12 @@ def test_eavesdrop(cluster: Cluster, tmp_path: Path, mode: str, seed: int) -> No
             if are_several(chunks):
                 break
         assert are_several(chunks)
+        _, _, document = watch(cluster.hosts[0])
         job.stop()
+    (seen_job,) = document["security"]["jobs"]
+    assert seen_job["protected"] == (mode != "off")
+    assert seen_job["ranks"] == [address(rank) for rank in range(NRANKS)]
+    assert document["security"]["strangers"] == []
     around_bytes = datagrams.HEADER_BYTES + SEAL_BYTES[mode]
     known = set().union(
         *(pieces(pattern(rank, 0, BLOCK_BYTES).tobytes(), 1) for rank in range(NRANKS))

@@ -5,21 +5,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import support
-from attack import NRANKS, Attacker, attacked
+from attack import NRANKS, Attacker, attacked, watch
 
 from bench.testbed.cluster import Cluster, address
-from bench.testbed.host import Host
 
-SECONDS = 1.0
 ATTEMPTS = 5
 STRANGER = NRANKS  # the number of the host that has no part in the job
 pytestmark = pytest.mark.timeout(120)
@@ -28,7 +23,6 @@ pytestmark = pytest.mark.timeout(120)
 # finds, and whether the datagrams bear addresses of ranks.
 FORGERIES = (
     ("right_channel", 8000, "floods", True),
-    ("wrong_channel", 8000, "floods", True),
     ("header_flips", 100, "as if it were", True),
     ("strangers", 8000, "that no rank sends", False),
 )
@@ -42,26 +36,6 @@ def cluster(able: None) -> Iterator[Cluster]:  # noqa: ARG001 -- must come first
     """
     with Cluster(NRANKS + 1) as cluster:
         yield cluster
-
-
-def watch(host: Host, *prefix: str) -> tuple[int, list[dict[str, str]], dict[str, Any]]:
-    """Return the doctor's status, its findings but notes, and its whole report.
-
-    The doctor is started by the words of `prefix`.
-    """
-    command = [sys.executable, "-m", "mpimcast", "doctor", "security", "--json", "-"]
-    done = subprocess.run(
-        [*host.enter(support.ROOT), *prefix, *command, "--seconds", str(SECONDS)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.stdout, done.stderr
-    document = json.loads(done.stdout)
-    print(json.dumps(document, indent=1))
-    serious = [each for each in document["findings"] if each["severity"] != "note"]
-    return done.returncode, serious, document
 
 
 def test_quiet_network(cluster: Cluster) -> None:
