@@ -42,8 +42,8 @@ def test_quiet_network(cluster: Cluster) -> None:
     """Without a job there is nothing but notes."""
     status, serious, document = watch(cluster.hosts[0])
     assert (status, serious) == (0, [])
-    whats = [each["what"] for each in document["findings"]]
-    assert "no job was heard on eth0" in whats
+    found = [each["what"] for each in document["findings"]]
+    assert "no job was heard on eth0" in found
 
 
 def test_without_the_capability(cluster: Cluster) -> None:
