@@ -31,7 +31,7 @@ CAUSE = dict.fromkeys(OPEN, "rx_forged") | {"replays": "rx_replayed"}
 
 # How many datagrams all forgeries send together, and how many each that is no flood.
 NALL, NALL_LONG = 10**6, 10**7
-NFORGED, NFORGED_LONG = 800, 100_000
+NFORGED, NFORGED_LONG = 800, 10_000
 
 # So many are enough for a bit of each byte of a chunk, and for each length.
 THOROUGH, NTHOROUGH = ("flips", "truncations"), 3000
@@ -41,7 +41,7 @@ THOROUGH, NTHOROUGH = ("flips", "truncations"), 3000
 ATTEMPTS = 50
 PAUSE_S = 0.02
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")

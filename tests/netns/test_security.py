@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +16,7 @@ import support
 from attack import NRANKS, Attacker, attacked, watch
 
 from bench.testbed.cluster import Cluster, address
+from bench.testbed.host import Host
 
 ATTEMPTS = 5
 STRANGER = NRANKS  # the number of the host that has no part in the job
@@ -54,6 +57,77 @@ def test_without_the_capability(cluster: Cluster) -> None:
     (note,) = document["findings"]
     assert note["what"] == "eth0 cannot be watched"
     assert "CAP_NET_RAW" in note["mend"]
+
+
+# Opens two sockets on one place, the second of another user, until the input ends.
+TWO_USERS = """
+import os, socket, sys
+for user in (0, 65534):
+    os.seteuid(user)
+    each = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    each.bind(("239.192.3.4", 20500))
+    os.dup(each.fileno())
+print("bound", flush=True)
+sys.stdin.read()
+"""
+
+# Joins the group sys.argv[1] and leaves it, again and again, until the input ends. Each
+# time the kernel reports that.
+JOINS = """
+import select, socket, sys
+ended = False
+while not ended:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as each:
+        member = socket.inet_aton(sys.argv[1]) + socket.inet_aton(sys.argv[2])
+        each.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, member)
+        ended = select.select([sys.stdin], [], [], 0.2)[0]
+"""
+
+
+@contextlib.contextmanager
+def running(host: Host, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """Run Python on a host until the end of the block, which ends its input."""
+    process = subprocess.Popen(
+        [*host.enter(), sys.executable, "-c", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.communicate()
+
+
+def test_two_users(cluster: Cluster) -> None:
+    """Users of this host who receive the same group and port are named."""
+    with running(cluster.hosts[0], TWO_USERS) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "bound\n"
+        status, serious, _ = watch(cluster.hosts[0])
+    assert status == 3
+    (found,) = serious
+    assert "239.192.3.4:20500 is received by processes of nobody, root" in found["what"]
+
+
+def test_silent_listener(cluster: Cluster, tmp_path: Path, seed: int) -> None:
+    """On a switch that does not snoop, a host that joins and sends nothing is named."""
+    (switch,) = cluster.switches
+    switch.run("ip", "link", "set", "br0", "type", "bridge", "mcast_snooping", "0")
+    place = f"{address(STRANGER)} receives"
+    with attacked(cluster, tmp_path, seed, protect="off", pause_s=0.002) as (job, _):
+        _, _, document = watch(cluster.hosts[0])
+        group, _ = document["security"]["jobs"][0]["place"].split(":")
+        with running(cluster.hosts[STRANGER], JOINS, group, address(STRANGER)):
+            for _ in range(ATTEMPTS):
+                status, serious, _ = watch(cluster.hosts[0])
+                if any(each["what"].startswith(place) for each in serious):
+                    break
+        job.stop()
+    assert status == 3
+    assert any(each["what"].startswith(place) for each in serious), serious
+    switch.run("ip", "link", "set", "br0", "type", "bridge", "mcast_snooping", "1")
 
 
 @contextlib.contextmanager
