@@ -28,11 +28,19 @@ static void round_trips(void)
 			struct mmc_message read;
 
 			CHECK(nbytes <= sizeof(bytes));
+			if (kind == MMC_MESSAGE_BLOCKS) {
+				message.part.first =
+					(uint32_t)mmc_prng_next(&prng);
+				nbytes -= MMC_PART_HEAD_BYTES;
+			}
 			CHECK_EQ(nbytes,
 				 MMC_MESSAGE_BYTES + n * item_bytes(kind));
+			nbytes = mmc_message_bytes(&message);
 			mmc_message_encode(bytes, &message);
 			CHECK_EQ(decode(&read, kind, bytes, nbytes), 0);
 			check_equal_messages(&read, &message);
+			CHECK_EQ(mmc_message_first(&read),
+				 mmc_message_first(&message));
 		}
 }
 
