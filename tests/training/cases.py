@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 WIDTH, DEPTH, BATCH = 37, 3, 72
@@ -28,6 +29,8 @@ class Case:
         Whether some parameters are not trained.
     nparts : int
         How many parts of a batch accumulate gradients before they are reduced.
+    hybrid : bool
+        Whether pairs of four ranks shard, and both pairs have copies (HSDP).
     tolerance : float
         How far gradients and parameters may be from those of gloo: 16-bit numbers are
         rounded in another order.
@@ -39,6 +42,7 @@ class Case:
     reduce_dtype: torch.dtype | None = None
     frozen: bool = False
     nparts: int = 1
+    hybrid: bool = False
     tolerance: float = 1e-6
 
 
@@ -51,6 +55,7 @@ CASES = {
     "frozen": Case(frozen=True),
     "accumulated": Case(nparts=3),
     "mixed": Case(param_dtype=BF16, reduce_dtype=torch.float32),
+    "hybrid": Case(hybrid=True),
     "halves": Case(param_dtype=BF16, tolerance=2e-2),
     "halves accumulated": Case(param_dtype=BF16, frozen=True, nparts=2, tolerance=2e-2),
 }
@@ -85,9 +90,15 @@ def model_of(case: Case) -> torch.nn.Sequential:
 def shard(case: Case, model: torch.nn.Sequential) -> None:
     """Shard a model by FSDP2: each block by itself, and what is left."""
     policy = MixedPrecisionPolicy(case.param_dtype, case.reduce_dtype)
+    names = ("copies", "shards")
+    mesh = (
+        init_device_mesh("cpu", (2, 2), mesh_dim_names=names) if case.hybrid else None
+    )
     for block in model[:-1]:
-        fully_shard(block, reshard_after_forward=case.reshard, mp_policy=policy)
-    fully_shard(model, mp_policy=policy)
+        fully_shard(
+            block, mesh=mesh, reshard_after_forward=case.reshard, mp_policy=policy
+        )
+    fully_shard(model, mesh=mesh, mp_policy=policy)
 
 
 def batch_of(step: int) -> tuple[torch.Tensor, torch.Tensor]:

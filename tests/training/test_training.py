@@ -38,7 +38,7 @@ def torch() -> dict[str, str]:
     [
         pytest.param(2, "openmpi", BY_MULTICAST, (), id="2"),
         pytest.param(3, "openmpi", LOSSY, ("plain", "halves accumulated"), id="lossy"),
-        pytest.param(4, "openmpi", {}, ("plain", "mixed"), id="shared memory"),
+        pytest.param(4, "openmpi", {}, ("mixed", "hybrid"), id="shared memory"),
         pytest.param(3, "openmpi", BY_MULTICAST, (), id="3", marks=long),
         pytest.param(4, "openmpi", LOSSY, (), id="4 lossy", marks=long),
         pytest.param(3, "mpich", BY_MULTICAST, (), id="mpich", marks=long),
