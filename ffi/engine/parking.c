@@ -62,7 +62,7 @@ static enum mmc_parking_fate fate_of(const struct mmc_parking *parking,
 				     const struct mmc_parked *parked)
 {
 	bool part = is_part(parked);
-	uint32_t most = part ? mmc_max_u32(parking->nslots / 2, 1)
+	uint32_t most = part ? parking->nslots - parking->nslots / 4
 			     : MMC_PARKED_EACH_MAX;
 	uint32_t nkept = 0;
 

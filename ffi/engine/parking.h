@@ -12,8 +12,8 @@
 
 /*
  * The most chunks that are kept of one rank for one epoch: an eager operation has one of
- * each, and somebody else may forge another. Of the parts of blocks that a rank's messages
- * carry, half of the pool is kept.
+ * each, and somebody else may forge another. The parts of blocks in a rank's messages may
+ * take three quarters of the pool: a root that waits for nobody is four epochs ahead.
  */
 #define MMC_PARKED_EACH_MAX 2
 
@@ -51,7 +51,7 @@ enum mmc_parking_fate {
  * Puts a chunk, with a copy of its payload, into the pool, unless it is too long, or
  * there already: the first to come counts. Returns what became of it. Whoever forges
  * chunks of one rank displaces those of that rank alone, and whoever forges parts of blocks
- * takes half of the pool.
+ * takes three quarters of the pool.
  */
 enum mmc_parking_fate mmc_parking_keep(struct mmc_parking *parking,
 				       const struct mmc_parked *parked,

@@ -21,13 +21,20 @@ from bench.testbed.cluster import Cluster
 # The values of PROTECT that tests try.
 MODES = ("off", "authenticate", "encrypt")
 
-# The counters, by the beginnings of their names, of datagrams that no rank sent, and of
-# those that look like a rank's but change nothing.
-CAUSES = ("rx_foreign", "rx_malformed", "rx_corrupt", "rx_forged", "rx_replayed")
-USELESS = ("rx_duplicate", "rx_parked", "rx_unparked")
+# The counters of datagrams that no rank sent, and of those that look like a rank's but
+# change nothing.
+FORGED, REPLAYED = "rx_forged_datagrams", "rx_replayed_datagrams"
+CAUSES = (
+    "rx_foreign_datagrams",
+    "rx_malformed_datagrams",
+    "rx_corrupt_datagrams",
+    FORGED,
+    REPLAYED,
+)
+USELESS = ("rx_duplicate_chunks", "rx_parked_datagrams", "rx_unparked_datagrams")
 
 # Under which of these protection counts forgeries that look like ranks' datagrams.
-CAUSE = dict.fromkeys(OPEN, "rx_forged") | {"replays": "rx_replayed"}
+CAUSE = dict.fromkeys(OPEN, FORGED) | {"replays": REPLAYED}
 
 # How many datagrams all forgeries send together, and how many each that is no flood.
 NALL, NALL_LONG = 10**6, 10**7
@@ -95,10 +102,9 @@ def plan(mode: str, long: bool) -> dict[str, int]:
     return counts | dict.fromkeys(FLOODS, nfloods // len(FLOODS) + 1)
 
 
-def summed(seen: Mapping[str, Any], *beginnings: str) -> int:
-    """Return the sum of the counters of a rank whose names begin so."""
-    stats = seen["stats"].items()
-    return sum(value for name, value in stats if name.startswith(beginnings))
+def summed(seen: Mapping[str, Any], *names: str) -> int:
+    """Return the sum of counters of a rank."""
+    return sum(seen["stats"][name] for name in names)
 
 
 class Look(NamedTuple):

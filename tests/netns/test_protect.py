@@ -50,5 +50,5 @@ def test_operations(wired: Cluster, tmp_path: Path, rails: int, protect: str) ->
     noperations = len(KINDS) * len(FORMS) * len(sizes)
     assert stats["node_operations"] == len(PLACES) * noperations
     assert stats["rx_repaired_chunks"] > 0
-    assert stats["rx_forged"] == 0
-    assert stats["rx_replayed"] == 0
+    assert stats["rx_forged_datagrams"] == 0
+    assert stats["rx_replayed_datagrams"] == 0
