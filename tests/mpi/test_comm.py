@@ -53,7 +53,11 @@ def test_handles_share_state(comm: Intracomm) -> None:
     gather_and_check(other)
     gather_and_check(plain)
     assert other == comm
-    assert comm.stats() == other.stats() == plain.stats()
+    # In between, a thread may look for datagrams that do not come.
+    first, second, third = (
+        {**one.stats(), "rx_calls": 0} for one in (comm, other, plain)
+    )
+    assert first == second == third
     if comm.size > 1:
         assert started(comm) == 3
 

@@ -27,8 +27,8 @@ Make = Callable[..., Intracomm]
 ALL_DATA_LOST = "loss=1,kind=multicast+repair"
 
 
-def gather(comm: Intracomm, nbytes: int = 3000) -> None:
-    """Gather `nbytes` of each rank."""
+def gather(comm: Intracomm, nbytes: int = 30_000) -> None:
+    """Gather `nbytes` of each rank, by default more than an entry barrier carries."""
     comm.Allgather(np.zeros(nbytes, np.uint8), np.zeros(comm.size * nbytes, np.uint8))
 
 
@@ -333,7 +333,7 @@ def test_another_communicator_after_a_failure(
     require_two_ranks(comm)
     for run in (gather, lambda comm, n: comm.Ibcast(np.zeros(n)).Wait()):
         with pytest.raises(Error):
-            run(comm, 3000 + (why == "sizes differ" and comm.rank == 0))
+            run(comm, 30_000 + (why == "sizes differ" and comm.rank == 0))
     again = Intracomm(mpi_comm.Dup(), **settings)
     gather(again)
     comm.Free()
