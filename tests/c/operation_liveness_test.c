@@ -52,7 +52,7 @@ static void stopped_at_any_moment(void)
 				shape.block_bytes = 800;
 				shape.loss = 1 << 28;
 				for (bool amid = true; amid;
-				     nsteps += 1 + nsteps / 4) {
+				     nsteps += 1 + nsteps / 2) {
 					shape.seed = nsteps + nranks;
 					amid = stop_after(&net, &shape,
 							  nsteps % nranks,
@@ -120,7 +120,7 @@ static void ended_at_any_moment(void)
 			shape.repair = (enum mmc_repair)repair;
 			shape.ended = true;
 			for (uint32_t nsteps = 0; amid;
-			     nsteps += 1 + nsteps / 4) {
+			     nsteps += 1 + nsteps / 2) {
 				ranks_open(&net, &shape);
 				amid = ranks_step_to(&net, nsteps);
 				net.shape.dead = ended;

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import support
-from job import LAUNCHERS, Job
+from job import MPICH, OPENMPI, Job
 
 from bench.testbed.cluster import Cluster
 from bench.testbed.launcher import Launcher
@@ -29,7 +29,13 @@ class Training(Job):
     program = support.ROOT / "tests/training/overlap_rank.py"
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        pytest.param(OPENMPI, id="openmpi"),
+        pytest.param(MPICH, id="mpich", marks=pytest.mark.long),
+    ],
+)
 def test_overlap(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> None:
     """A gather is in flight for 80 % of the time in which it and a reduction could be.
 

@@ -36,7 +36,7 @@ def torch() -> dict[str, str]:
 @pytest.mark.parametrize(
     ("nranks", "library", "settings", "chosen"),
     [
-        pytest.param(2, "openmpi", BY_MULTICAST, (), id="2"),
+        pytest.param(2, "openmpi", BY_MULTICAST, (), id="2", marks=long),
         pytest.param(3, "openmpi", LOSSY, ("plain", "halves accumulated"), id="lossy"),
         pytest.param(4, "openmpi", {}, ("mixed", "hybrid"), id="shared memory"),
         pytest.param(3, "openmpi", BY_MULTICAST, (), id="3", marks=long),
