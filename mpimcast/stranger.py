@@ -24,6 +24,12 @@ class Stranger(NamedTuple):
         filters, these are estimates.
     first_ns, last_ns : int
         When the first and the last came, on the clock of ``time.monotonic_ns()``.
+
+    Examples
+    --------
+    >>> from mpimcast import Stranger
+    >>> print(Stranger(None, "10.0.0.9:4000", {"forged": 3}, first_ns=0, last_ns=9))
+    10.0.0.9:4000
     """
 
     rank: int | None

@@ -17,7 +17,7 @@ Make = Callable[..., Intracomm]
 LOSSY = "loss=0.1,dup=0.02,reorder=0.05"
 
 
-# So many doubles of each rank are more than an entry barrier carries, and go by multicast.
+# So many doubles of each rank go by multicast: an entry barrier cannot carry them.
 MULTICAST_COUNT = 3000
 
 

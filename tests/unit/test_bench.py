@@ -24,6 +24,7 @@ BLOCKS = (8, 999, 1000, 2501)
 SETTINGS = {
     "MPIMCAST_TRANSPORT": "udp",
     "MPIMCAST_MIN_BYTES": "900",
+    "MPIMCAST_EAGER_BYTES": "0",  # no barrier carries blocks
     "MPIMCAST_CHUNK_BYTES": str(CHUNK_BYTES),
     "MPIMCAST_TIMEOUT": "1",
 }

@@ -48,10 +48,12 @@ COUNTERS: dict[str, Counter] = {
         "datagrams", "Datagrams dropped because their length or a field was impossible."
     ),
     "rx_forged_datagrams": Counter(
-        "datagrams", "Datagrams dropped because their rank had not sealed them, see PROTECT."
+        "datagrams",
+        "Datagrams dropped because their rank had not sealed them, see PROTECT.",
     ),
     "rx_replayed_datagrams": Counter(
-        "datagrams", "Datagrams dropped because they had come before, or were too old to tell."
+        "datagrams",
+        "Datagrams dropped because they had come before, or were too old to tell.",
     ),
     "rx_filtered_datagrams": Counter(
         "datagrams", "Datagrams the kernel dropped in floods: estimated from a sample."
