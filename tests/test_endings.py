@@ -377,7 +377,7 @@ before = set(os.listdir("/proc/self/task"))
 comm.Allgather(block, place)
 comm.Iallgather(block, place).Wait()
 threads = set(os.listdir("/proc/self/task")) - before
-assert len(threads) == 2, threads
+assert len(threads) == 3, threads
 for thread in threads:
     assert os.sched_getaffinity(int(thread)) == everything
 assert os.sched_getaffinity(0) == one

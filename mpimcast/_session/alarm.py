@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from mpimcast._native import engine
 from mpimcast._support.log import logger
 
 if TYPE_CHECKING:
@@ -63,16 +65,28 @@ class Alarm:
         self._counted: Counter[tuple[str, str]] = Counter()
         self._since_s = clock_s()
         self._quiet_until_s = self._since_s
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._attended = attended
+        # Held while the alarm looks, so that it looks no more once it has stopped.
+        self._lock = threading.Lock()
+        self._stopped = False
         if attended:
-            self._thread = threading.Thread(
-                target=self._run, name="mpimcast alarm", daemon=True
-            )
-            self._thread.start()
+            _watch.attend(self)
 
     def look(self) -> None:
         """Warn if strangers have sent much since the last warning."""
+        with self._lock:
+            if not self._stopped:
+                self._look()
+
+    def stop(self) -> None:
+        """Look a last time. The endpoint can be closed after this."""
+        if self._attended:
+            _watch.leave(self)
+        self.look()
+        with self._lock:
+            self._stopped = True
+
+    def _look(self) -> None:
         now_s = self._clock_s()
         if now_s < self._quiet_until_s:
             return
@@ -98,13 +112,6 @@ class Alarm:
         self._since_s = now_s
         self._quiet_until_s = now_s + _WARN_S
 
-    def stop(self) -> None:
-        """Look a last time. The endpoint can be closed after this."""
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
-        self.look()
-
     def _rises(self) -> list[_Rise]:
         """Return what has risen so far that a warning is due."""
         rises = []
@@ -123,6 +130,46 @@ class Alarm:
                     rises.append(_Rise(rise, cause, stranger))
         return rises
 
+
+class _Watch:
+    """The thread that looks for the alarms of all teams, while there are any."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._alarms: set[Alarm] = set()
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._pid = 0  # a child of fork() has its parent's memory, but not its thread
+
+    def attend(self, alarm: Alarm) -> None:
+        """Look for an alarm from now on."""
+        with self._lock:
+            if self._pid != os.getpid():
+                self._alarms.clear()
+            if not self._alarms:
+                self._ended = threading.Event()
+                self._pid = os.getpid()
+                self._thread = threading.Thread(
+                    target=self._run, name="mpimcast alarm", daemon=True
+                )
+                self._thread.start()
+            self._alarms.add(alarm)
+
+    def leave(self, alarm: Alarm) -> None:
+        """Look for an alarm no more. The thread ends with the last one."""
+        with self._lock:
+            self._alarms.discard(alarm)
+            if self._alarms or self._thread is None or self._pid != os.getpid():
+                return
+            self._ended.set()
+            self._thread.join()
+            self._thread = None
+
     def _run(self) -> None:
+        engine.unbind_thread()
         while not self._ended.wait(_LOOK_S):
-            self.look()
+            for alarm in self._alarms.copy():
+                alarm.look()
+
+
+_watch = _Watch()
