@@ -8,7 +8,13 @@ import run_mpi
 
 
 @pytest.mark.timeout(run_mpi.RUN_LIMIT_S + 30)
-@pytest.mark.parametrize("nranks", run_mpi.SIZES)
+@pytest.mark.parametrize(
+    "nranks",
+    [
+        *run_mpi.SIZES,
+        *(pytest.param(each, marks=pytest.mark.long) for each in run_mpi.SIZES_LONG),
+    ],
+)
 def test_mpi(nranks: int, long: bool) -> None:
     """All tests of tests/mpi pass on `nranks` ranks under Open MPI."""
     status, report = run_mpi.run_size(nranks, ["--long"] if long else [])
