@@ -147,8 +147,8 @@ bool mmc_stream_receive_part(struct mmc_stream *stream, uint32_t source,
 						source, message->part,
 						message->nitems, now_ns);
 	if (mmc_epochs_is_next(&stream->epochs, epoch) &&
-	    mmc_parking_keep(&stream->parking, &early, message->part.bytes) ==
-		    MMC_PARKING_FULL)
+	    mmc_parking_keep(&stream->parked_parts, &early,
+			     message->part.bytes) == MMC_PARKING_FULL)
 		mmc_count(&stream->counters, MMC_COUNT_RX_UNPARKED_DATAGRAMS,
 			  1);
 	return true;

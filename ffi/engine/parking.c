@@ -14,7 +14,8 @@
 /* Limits the table of slots where chunks are very short. */
 #define PARKED_SLOTS_MAX 256
 
-int mmc_parking_init(struct mmc_parking *parking, uint32_t slot_bytes)
+int mmc_parking_init(struct mmc_parking *parking, uint32_t slot_bytes,
+		     uint32_t each_max)
 {
 	uint32_t nslots =
 		mmc_min_u32(mmc_max_u32(PARKED_BYTES_MAX / slot_bytes, 1),
@@ -25,6 +26,7 @@ int mmc_parking_init(struct mmc_parking *parking, uint32_t slot_bytes)
 		.payloads = malloc((size_t)nslots * slot_bytes),
 		.slot_bytes = slot_bytes,
 		.nslots = nslots,
+		.each_max = each_max,
 	};
 	if (parking->slots != NULL && parking->payloads != NULL)
 		return 0;
@@ -44,11 +46,6 @@ static uint8_t *payload_of(const struct mmc_parking *parking, uint32_t slot)
 	return parking->payloads + (size_t)slot * parking->slot_bytes;
 }
 
-static bool is_part(const struct mmc_parked *parked)
-{
-	return (parked->index & MMC_INDEX_CONTROL) != 0;
-}
-
 /* Returns whether two of a rank for an epoch are the same chunk, or part of blocks. */
 static bool is_same(const struct mmc_parked *one,
 		    const struct mmc_parked *other)
@@ -61,22 +58,19 @@ static bool is_same(const struct mmc_parked *one,
 static enum mmc_parking_fate fate_of(const struct mmc_parking *parking,
 				     const struct mmc_parked *parked)
 {
-	bool part = is_part(parked);
-	uint32_t most = part ? parking->nslots - parking->nslots / 4
-			     : MMC_PARKED_EACH_MAX;
 	uint32_t nkept = 0;
 
 	for (uint32_t i = 0; i < parking->nused; i++) {
 		const struct mmc_parked *kept = &parking->slots[i];
-		bool of_epoch = kept->epoch == parked->epoch;
 
-		if (kept->source != parked->source || is_part(kept) != part)
+		if (kept->source != parked->source ||
+		    kept->epoch != parked->epoch)
 			continue;
-		nkept += part || of_epoch;
-		if (of_epoch && is_same(kept, parked))
+		nkept++;
+		if (is_same(kept, parked))
 			return MMC_PARKING_REPEATED;
 	}
-	if (parking->nused == parking->nslots || nkept >= most ||
+	if (parking->nused == parking->nslots || nkept == parking->each_max ||
 	    parked->nbytes > parking->slot_bytes)
 		return MMC_PARKING_FULL;
 	return MMC_PARKING_KEPT;

@@ -2,7 +2,8 @@
 /*
  * Parking: a bounded pool for chunks that arrive before their operation has started on
  * this rank, as those of eager operations may. If the chunks stayed in the receive
- * buffer instead, they would block the datagrams behind them.
+ * buffer instead, they would block the datagrams behind them. Parts of blocks, which
+ * control messages carry, have a pool of their own, lest these many take the chunks' room.
  */
 #ifndef MMC_ENGINE_PARKING_H
 #define MMC_ENGINE_PARKING_H
@@ -12,8 +13,7 @@
 
 /*
  * The most chunks that are kept of one rank for one epoch: an eager operation has one of
- * each, and somebody else may forge another. The parts of blocks in a rank's messages may
- * take three quarters of the pool: a root that waits for nobody is four epochs ahead.
+ * each, and somebody else may forge another.
  */
 #define MMC_PARKED_EACH_MAX 2
 
@@ -31,11 +31,16 @@ struct mmc_parking {
 	uint8_t *payloads;   /* [nslots] of `slot_bytes` each */
 	uint32_t slot_bytes; /* the longest payload */
 	uint32_t nslots;
-	uint32_t nused; /* slots in use, which are the first ones */
+	uint32_t nused;	   /* slots in use, which are the first ones */
+	uint32_t each_max; /* the most slots of one rank for one epoch */
 };
 
-/* Allocates the pool, for payloads of up to `slot_bytes`. Returns 0 or -MMC_ENOMEM. */
-int mmc_parking_init(struct mmc_parking *parking, uint32_t slot_bytes);
+/*
+ * Allocates the pool, for payloads of up to `slot_bytes`, of which `each_max` are kept of
+ * one rank for one epoch. Returns 0 or -MMC_ENOMEM.
+ */
+int mmc_parking_init(struct mmc_parking *parking, uint32_t slot_bytes,
+		     uint32_t each_max);
 
 /* Frees the pool. */
 void mmc_parking_close(struct mmc_parking *parking);
@@ -50,8 +55,7 @@ enum mmc_parking_fate {
 /*
  * Puts a chunk, with a copy of its payload, into the pool, unless it is too long, or
  * there already: the first to come counts. Returns what became of it. Whoever forges
- * chunks of one rank displaces those of that rank alone, and whoever forges parts of blocks
- * takes three quarters of the pool.
+ * chunks of one rank displaces those of that rank alone.
  */
 enum mmc_parking_fate mmc_parking_keep(struct mmc_parking *parking,
 				       const struct mmc_parked *parked,

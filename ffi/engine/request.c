@@ -80,25 +80,26 @@ static struct mmc_op_config op_config(const struct mmc_stream *stream,
 	return config;
 }
 
-/* Gives a new operation the chunks that arrived before it started. */
+/* Gives a new operation the chunks and parts that arrived before it started. */
 static void hand_over_parked(struct mmc_request *request, uint64_t now_ns)
 {
-	struct mmc_parking *parking = &request->stream->parking;
+	struct mmc_stream *stream = request->stream;
 	uint32_t epoch = mmc_op_epoch(request->op);
 	const uint8_t *payload;
 	struct mmc_parked parked;
 
-	while ((payload = mmc_parking_take(parking, epoch, &parked)) != NULL)
-		if (parked.index & MMC_INDEX_CONTROL)
-			mmc_request_receive_part(
-				request, parked.source,
-				(struct mmc_part){ .first = parked.first,
-						   .bytes = payload },
-				parked.nbytes, now_ns);
-		else
-			mmc_request_receive_chunk(request, parked.source,
-						  parked.index, payload,
-						  parked.nbytes, now_ns);
+	while ((payload = mmc_parking_take(&stream->parked_parts, epoch,
+					   &parked)) != NULL)
+		mmc_request_receive_part(request, parked.source,
+					 (struct mmc_part){
+						 .first = parked.first,
+						 .bytes = payload,
+					 },
+					 parked.nbytes, now_ns);
+	while ((payload = mmc_parking_take(&stream->parking, epoch, &parked)) !=
+	       NULL)
+		mmc_request_receive_chunk(request, parked.source, parked.index,
+					  payload, parked.nbytes, now_ns);
 }
 
 /* Starts the operation of a queued request in the core. */

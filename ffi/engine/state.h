@@ -60,7 +60,8 @@ struct mmc_stream {
 	struct mmc_epochs epochs;
 	void *epochs_memory;
 	struct mmc_counters counters;
-	struct mmc_parking parking;
+	struct mmc_parking parking;	 /* of chunks */
+	struct mmc_parking parked_parts; /* of blocks that messages carry */
 	/* The open requests; that of an epoch is at mmc_epochs_slot(). */
 	struct mmc_request *requests[MMC_EPOCHS_OPEN_MAX];
 	struct mmc_request *queue; /* started but not active yet, in order */

@@ -53,7 +53,8 @@ static void each_chunk_once(void)
 {
 	uint32_t index;
 
-	CHECK_EQ(mmc_parking_init(&parking, SLOT_BYTES), 0);
+	CHECK_EQ(mmc_parking_init(&parking, SLOT_BYTES, MMC_PARKED_EACH_MAX),
+		 0);
 	for (uint32_t i = 0; i < 60; i++)
 		CHECK(park(5 + i % 2, i, i));
 	for (uint32_t epoch = 5; epoch <= 6; epoch++) {
@@ -72,7 +73,8 @@ static void older_epochs_are_dropped(void)
 {
 	uint32_t index;
 
-	CHECK_EQ(mmc_parking_init(&parking, SLOT_BYTES), 0);
+	CHECK_EQ(mmc_parking_init(&parking, SLOT_BYTES, MMC_PARKED_EACH_MAX),
+		 0);
 	CHECK(park(UINT32_MAX, 1, 10));
 	CHECK(park(0, 2, 10));
 	CHECK(park(1, 3, 10));
@@ -91,7 +93,8 @@ static void it_is_bounded(void)
 	uint32_t nkept = 0;
 	uint32_t index;
 
-	CHECK_EQ(mmc_parking_init(&parking, SLOT_BYTES), 0);
+	CHECK_EQ(mmc_parking_init(&parking, SLOT_BYTES, MMC_PARKED_EACH_MAX),
+		 0);
 	CHECK(!park(1, 0, SLOT_BYTES + 1));
 	while (park(1, nkept, SLOT_BYTES))
 		nkept++;
@@ -102,10 +105,10 @@ static void it_is_bounded(void)
 	mmc_parking_close(&parking);
 
 	/* Small chunks have at most 256 slots, huge ones at least one. */
-	CHECK_EQ(mmc_parking_init(&parking, 1), 0);
+	CHECK_EQ(mmc_parking_init(&parking, 1, MMC_PARKED_EACH_MAX), 0);
 	CHECK_EQ(parking.nslots, 256);
 	mmc_parking_close(&parking);
-	CHECK_EQ(mmc_parking_init(&parking, 1 << 20), 0);
+	CHECK_EQ(mmc_parking_init(&parking, 1 << 20, MMC_PARKED_EACH_MAX), 0);
 	CHECK_EQ(parking.nslots, 1);
 	mmc_parking_close(&parking);
 }
@@ -115,7 +118,8 @@ static void a_chunk_is_kept_once(void)
 {
 	uint32_t index;
 
-	CHECK_EQ(mmc_parking_init(&parking, SLOT_BYTES), 0);
+	CHECK_EQ(mmc_parking_init(&parking, SLOT_BYTES, MMC_PARKED_EACH_MAX),
+		 0);
 	CHECK_EQ(park_of(7, 1, 7, 10), MMC_PARKING_KEPT);
 	CHECK_EQ(park_of(7, 1, 7, 11), MMC_PARKING_REPEATED);
 	CHECK_EQ(park_of(7, 1, 7 | MMC_INDEX_REPAIR, 12), MMC_PARKING_REPEATED);
@@ -135,7 +139,8 @@ static void each_rank_has_its_share(void)
 	const uint32_t forged = 3;
 	uint32_t nkept = 0;
 
-	CHECK_EQ(mmc_parking_init(&parking, SLOT_BYTES), 0);
+	CHECK_EQ(mmc_parking_init(&parking, SLOT_BYTES, MMC_PARKED_EACH_MAX),
+		 0);
 	for (uint32_t i = 0; i < 1000; i++)
 		nkept += park_of(forged, 1 + i % 4, 100 + i, 10) ==
 			 MMC_PARKING_KEPT;
@@ -148,33 +153,26 @@ static void each_rank_has_its_share(void)
 	mmc_parking_close(&parking);
 }
 
-/* Parts of blocks are told apart by where they begin, and leave a quarter of the pool. */
-static void parts_leave_a_quarter_of_the_pool(void)
+/* Parts of blocks are told apart by where they begin. */
+static void parts_are_told_apart(void)
 {
-	const uint32_t forged = 3;
 	const uint8_t payload[10] = { 0 };
 	struct mmc_parked part = {
 		.epoch = 1,
-		.source = forged,
+		.source = 3,
 		.index = MMC_INDEX_CONTROL,
 		.nbytes = sizeof(payload),
 	};
-	uint32_t nkept = 0;
 
-	CHECK_EQ(mmc_parking_init(&parking, SLOT_BYTES), 0);
-	CHECK_EQ(mmc_parking_keep(&parking, &part, payload), MMC_PARKING_KEPT);
-	CHECK_EQ(mmc_parking_keep(&parking, &part, payload),
-		 MMC_PARKING_REPEATED);
-	for (uint32_t i = 1; i < 1000; i++) {
-		part.first = i;
-		part.epoch = 1 + i % 4;
-		nkept += mmc_parking_keep(&parking, &part, payload) ==
-			 MMC_PARKING_KEPT;
+	CHECK_EQ(mmc_parking_init(&parking, SLOT_BYTES, 3), 0);
+	for (part.first = 0; part.first < 3; part.first++) {
+		CHECK_EQ(mmc_parking_keep(&parking, &part, payload),
+			 MMC_PARKING_KEPT);
+		CHECK_EQ(mmc_parking_keep(&parking, &part, payload),
+			 MMC_PARKING_REPEATED);
 	}
-	CHECK_EQ(1 + nkept, parking.nslots - parking.nslots / 4);
-	CHECK_EQ(park_of(forged, 1, forged, 10), MMC_PARKING_KEPT);
-	CHECK_EQ(park_of(forged + 1, 1, forged + 1, 10), MMC_PARKING_KEPT);
-	part.source = forged + 1;
+	CHECK_EQ(mmc_parking_keep(&parking, &part, payload), MMC_PARKING_FULL);
+	part.epoch = 2;
 	CHECK_EQ(mmc_parking_keep(&parking, &part, payload), MMC_PARKING_KEPT);
 	mmc_parking_close(&parking);
 }
@@ -182,4 +180,4 @@ static void parts_leave_a_quarter_of_the_pool(void)
 CHECK_MAIN(CHECK_TEST(each_chunk_once), CHECK_TEST(older_epochs_are_dropped),
 	   CHECK_TEST(it_is_bounded), CHECK_TEST(a_chunk_is_kept_once),
 	   CHECK_TEST(each_rank_has_its_share),
-	   CHECK_TEST(parts_leave_a_quarter_of_the_pool))
+	   CHECK_TEST(parts_are_told_apart))

@@ -24,7 +24,8 @@ from mpimcast.errors import ConfigError
 ANY, ALLGATHER, ALLGATHERV, BCAST = range(4)
 
 SMALL_BYTES = 64
-MAX_CARRIED_BYTES = 964  # of blocks in a message of the barrier
+MAX_PART_BYTES = 960  # of blocks in a datagram of the barrier
+MAX_CARRIED_BYTES = 19_200  # of blocks in a round of it
 
 
 @pytest.mark.parametrize("repair", POLICIES)
@@ -50,7 +51,7 @@ def test_small_bcast_costs_a_barrier() -> None:
         assert sum(kinds[MULTICAST] for kinds in sent) == 1
 
 
-@pytest.mark.parametrize("block_bytes", [1000, 50_000])
+@pytest.mark.parametrize("block_bytes", [20_000, 50_000])
 @pytest.mark.parametrize("kind", [ALLGATHER, ALLGATHERV, BCAST])
 @pytest.mark.parametrize("repair", [NAK, READ])
 def test_a_loop_costs_one_barrier_each(
@@ -79,7 +80,7 @@ def test_a_barrier_carries_small_blocks(nranks: int, repair: int) -> None:
     result = run(
         nranks=nranks,
         kind=ALLGATHER,
-        block_bytes=MAX_CARRIED_BYTES // nranks,
+        block_bytes=MAX_PART_BYTES // nranks,
         nops=nops,
         repair=repair,
     )
@@ -89,13 +90,13 @@ def test_a_barrier_carries_small_blocks(nranks: int, repair: int) -> None:
 
 
 def test_the_largest_blocks_that_a_barrier_carries() -> None:
-    """The largest message has 964 bytes of blocks; one more byte is multicast."""
+    """A round has 19,200 bytes of blocks at most; those with one more are multicast."""
     for nranks, most in ((2, 1), (3, 1), (5, 2), (8, 4), (24, 8), (31, 15)):
         for more in (0, 1):
             nbytes = MAX_CARRIED_BYTES // most + more
             result = run(nranks=nranks, kind=ALLGATHER, block_bytes=nbytes)
             for rank in result["ranks"]:
-                assert rank["tx"]["datagrams"][MULTICAST] == more
+                assert (rank["tx"]["datagrams"][MULTICAST] > 0) == bool(more)
 
 
 @pytest.mark.parametrize("repair", POLICIES)

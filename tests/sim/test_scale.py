@@ -226,7 +226,7 @@ def test_multicast_comes_back(
 ) -> None:
     """Operations are multicast again within 1 s of the end of an outage."""
     nops, gap_ms = (150, 2) if outage_ms == 50 else (400, 20)
-    chunk_bytes, nchunks = 512, 16
+    chunk_bytes, nchunks = 2048, 16
     result = run(
         nranks=nranks,
         block_bytes=chunk_bytes * nchunks,

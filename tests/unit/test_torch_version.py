@@ -7,18 +7,20 @@ import importlib
 import sys
 from importlib import metadata
 from importlib.machinery import ModuleSpec
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
 from types import ModuleType
 
 import pytest
-from support import ROOT
 
 
 @pytest.fixture
 def version() -> ModuleType:
     """Return the module that decides, without its package, which needs torch."""
-    path = ROOT / "mpimcast/torch/version.py"
-    spec = spec_from_file_location("version", path)
+    package = find_spec("mpimcast")
+    assert package is not None
+    (folder,) = package.submodule_search_locations or ()
+    spec = spec_from_file_location("version", Path(folder) / "torch/version.py")
     assert isinstance(spec, ModuleSpec)
     assert spec.loader is not None
     module = module_from_spec(spec)

@@ -124,13 +124,18 @@ static int begin(struct mmc_stream *stream)
 	mmc_epochs_init(&stream->epochs, stream->epochs_memory,
 			stream->options.channel, team->rank, team->nranks,
 			&stream->counters);
-	return mmc_parking_init(&stream->parking,
-				mmc_max_u32(team->chunk_bytes, MMC_PART_BYTES));
+	/* Of each kind, one more than is true may be forged. */
+	if (mmc_parking_init(&stream->parking, team->chunk_bytes,
+			     MMC_PARKED_EACH_MAX) != 0)
+		return -MMC_ENOMEM;
+	return mmc_parking_init(&stream->parked_parts, MMC_PART_BYTES,
+				MMC_PARTS_MAX + 1);
 }
 
 /* Frees a stream and what begin() has allocated. */
 static void end(struct mmc_stream *stream)
 {
+	mmc_parking_close(&stream->parked_parts);
 	mmc_parking_close(&stream->parking);
 	free(stream->epochs_memory);
 	free(stream);
