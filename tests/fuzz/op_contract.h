@@ -23,6 +23,21 @@ static inline void check_op(const struct mmc_op *op)
 	MMC_ASSERT(npresent == op->npresent);
 }
 
+/* Checks that the blocks that a control message carries are here. */
+static inline void check_carried(const struct mmc_action *action)
+{
+	for (uint32_t i = 0; i < action->run.count; i++) {
+		const struct mmc_layout *layout = &action->op->layout;
+		uint32_t number = (action->run.first + i) % layout->nsenders;
+		const struct mmc_block block = mmc_layout_block(
+			layout, mmc_layout_sender(layout, number));
+
+		for (uint32_t c = 0; c < block.nchunks; c++)
+			MMC_ASSERT(mmc_bitmap_test(&action->op->claimed,
+						   block.first + c));
+	}
+}
+
 /* Checks that a control message goes to a rank and can be decoded. */
 static inline void check_control(const struct world *world,
 				 const struct mmc_actions *actions,
@@ -39,10 +54,7 @@ static inline void check_control(const struct world *world,
 	MMC_ASSERT(mmc_message_decode(&message, header.index & MMC_INDEX_MASK,
 				      bytes + MMC_HEADER_BYTES,
 				      action->nbytes - MMC_HEADER_BYTES) == 0);
-	for (uint32_t i = 0; i < action->run.count; i++)
-		MMC_ASSERT(mmc_bitmap_test(&action->op->claimed,
-					   (action->run.first + i) %
-						   action->op->layout.nchunks));
+	check_carried(action);
 }
 
 /*

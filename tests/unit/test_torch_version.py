@@ -19,8 +19,13 @@ def version() -> ModuleType:
     """Return the module that decides, without its package, which needs torch."""
     package = find_spec("mpimcast")
     assert package is not None
-    (folder,) = package.submodule_search_locations or ()
-    spec = spec_from_file_location("version", Path(folder) / "torch/version.py")
+    folders = map(Path, package.submodule_search_locations or ())
+    (path,) = (
+        each / "torch/version.py"
+        for each in folders
+        if (each / "torch/version.py").exists()
+    )
+    spec = spec_from_file_location("version", path)
     assert isinstance(spec, ModuleSpec)
     assert spec.loader is not None
     module = module_from_spec(spec)
