@@ -45,7 +45,7 @@ int mmc_parking_init(struct mmc_parking *parking, uint32_t slot_bytes,
 /* Frees the pool. */
 void mmc_parking_close(struct mmc_parking *parking);
 
-/* What becomes of a chunk. */
+/* What mmc_parking_keep() does with a chunk. */
 enum mmc_parking_fate {
 	MMC_PARKING_KEPT,
 	MMC_PARKING_REPEATED, /* the rank's same one of that epoch is there already */

@@ -10,7 +10,7 @@ from mpimcast._mpi import roll
 from mpimcast.errors import TimedOut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from mpi4py import MPI
 
@@ -62,25 +62,16 @@ def complete(
     absence
         Finds out which ranks are missing; None where that does not matter.
     """
-    waited_s = 0.0
-    pause_s = _PAUSE_S_MIN
-    now_s = time.monotonic()
     try:
-        while not (request.Test() or is_futile()):
-            time.sleep(pause_s)
-            before_s, now_s = now_s, time.monotonic()
-            waited_s += min(now_s - before_s, _POLL_S_MAX)
-            pause_s = min(max(_PAUSE_S_MIN, _PAUSE_SHARE * waited_s), _PAUSE_S_MAX)
-            roll.hear_all()
-            if absence is not None:
-                absence.look()
-            if waited_s > limit_s:
-                text = f"{what}: not all ranks took part within {limit_s:g} s"
-                if absence is None:
-                    raise TimedOut(text)
-                error = TimedOut(f"{text}: {absence.reason()}", ranks=absence.missing())
-                absence.give_up()
-                raise error
+        for waited_s in _pauses(request, _PAUSE_S_MAX, absence, is_futile):
+            if waited_s <= limit_s:
+                continue
+            text = f"{what}: not all ranks took part within {limit_s:g} s"
+            if absence is None:
+                raise TimedOut(text)
+            error = TimedOut(f"{text}: {absence.reason()}", ranks=absence.missing())
+            absence.give_up()
+            raise error
     finally:
         if request:
             abandon((request, buffers))
@@ -101,14 +92,45 @@ def complete_transfer(
     RankLeft
         If a rank leaves instead of taking part.
     """
-    begin_s = time.monotonic()
     try:
-        while not request.Test():
-            pause_s = _PAUSE_SHARE * (time.monotonic() - begin_s)
-            time.sleep(min(max(_PAUSE_S_MIN, pause_s), _MOVING_PAUSE_S_MAX))
-            roll.hear_all()
-            if absence is not None:
-                absence.look()
+        for _ in _pauses(request, _MOVING_PAUSE_S_MAX, absence):
+            pass
     finally:
         if request:
             abandon((request, buffers))
+
+
+def _pauses(
+    request: MPI.Request,
+    longest_s: float,
+    absence: Absence | None,
+    is_futile: Callable[[], bool] = lambda: False,
+) -> Iterator[float]:
+    """Pause until a request is complete or its wait is futile.
+
+    The MPI library offers nothing to sleep on, so each pause ends with a new test.
+
+    Parameters
+    ----------
+    longest_s
+        The longest pause.
+    request, absence, is_futile
+        As for `complete`.
+
+    Yields
+    ------
+    float
+        The seconds of observed time so far, after each pause.
+    """
+    waited_s = 0.0
+    pause_s = _PAUSE_S_MIN
+    now_s = time.monotonic()
+    while not (request.Test() or is_futile()):
+        time.sleep(pause_s)
+        before_s, now_s = now_s, time.monotonic()
+        waited_s += min(now_s - before_s, _POLL_S_MAX)
+        pause_s = min(max(_PAUSE_S_MIN, _PAUSE_SHARE * waited_s), longest_s)
+        roll.hear_all()
+        if absence is not None:
+            absence.look()
+        yield waited_s

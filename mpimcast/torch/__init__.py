@@ -11,13 +11,13 @@ from mpimcast.torch import version
 
 version.require()
 
-# These import torch, and so come after the words of `require`.
-from mpimcast.torch import backend  # noqa: E402
-from mpimcast.torch.all_gather import AllGather  # noqa: E402
-from mpimcast.torch.fsdp import Collectives, apply  # noqa: E402
-from mpimcast.torch.process_group import ProcessGroup  # noqa: E402
-from mpimcast.torch.reduce_scatter import ReduceScatter  # noqa: E402
-from mpimcast.torch.work import Work  # noqa: E402
+# What follows imports torch, which only now is known to be of the right version.
+from mpimcast.torch import backend
+from mpimcast.torch.all_gather import AllGather
+from mpimcast.torch.fsdp import Collectives, apply
+from mpimcast.torch.process_group import ProcessGroup
+from mpimcast.torch.reduce_scatter import ReduceScatter
+from mpimcast.torch.work import Work
 
 backend.register()
 

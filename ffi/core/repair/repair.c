@@ -125,7 +125,7 @@ static uint32_t served_to(const struct mmc_repair_state *repair, uint32_t peer)
 {
 	const struct mmc_layout *layout = repair->layout;
 
-	/* Who is served what itself owns is served everything. */
+	/* A peer that this rank serves even the peer's own block may ask for any chunk. */
 	if (repair->policy->serves(repair->rank, layout->nranks, peer, peer))
 		return layout->nchunks;
 	return mmc_layout_block(layout, repair->rank).nchunks;

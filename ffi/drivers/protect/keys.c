@@ -10,8 +10,9 @@
 #include "support/error.h"
 
 /*
- * What a key is for (HKDF's info): these words, the team's channel, the mode, the sender's
- * rank, and the primitive's name. So no two uses of a secret share a key.
+ * The info parameter of HKDF, which says what a key is for, begins with this label. The
+ * team's channel, the mode, the sender's rank and the primitive's name follow it, so that
+ * no two uses of a secret share a key.
  */
 static const char label[] = "mpimcast protect 1";
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a library of cryptography does for us: it seals a datagram with a key and a nonce,
- * and opens it again if nothing of it has been changed. None of that is our own code.
+ * A primitive seals a datagram with a key and a nonce, and opens it again if nothing of it
+ * has been changed. Libraries of cryptography implement primitives; this project has no
+ * cryptographic code of its own.
  *
  * A primitive is an AEAD (RFC 5116). To authenticate without encrypting, all of a
  * datagram is associated data, or goes into the library's MAC of the same family.
@@ -17,7 +18,7 @@
 #define MMC_NONCE_BYTES_MAX 16
 #define MMC_TAG_BYTES 16
 
-/* What is sealed or opened at a time: one datagram. */
+/* The parts of one datagram that is to be sealed or opened. */
 struct mmc_text {
 	const uint8_t *nonce;  /* never used before with the key */
 	const uint8_t *header; /* what is authenticated, but stays readable */

@@ -26,7 +26,7 @@ struct protect {
 	struct mmc_protect_options options;
 	struct mmc_keys keys;
 	uint64_t sealed[MMC_NONCE_CLASSES]; /* the latest numbers */
-	/* What came from each rank: [nranks * MMC_NONCE_CLASSES]. */
+	/* The replay windows of each rank, one a class: [nranks * MMC_NONCE_CLASSES]. */
 	struct mmc_replay *replays;
 	uint64_t *words; /* of all replays */
 	uint8_t heads[BATCH][HEAD_BYTES];
