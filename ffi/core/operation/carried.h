@@ -21,8 +21,8 @@
 #include "core/operation/op.h"
 
 /*
- * The longest block of a bare Bcast: what the root may be ahead of the others by then
- * finds room where chunks are kept for them.
+ * The longest block of a bare Bcast. Ranks have room to park as many blocks of this length
+ * as the root can be epochs ahead of them (engine/parking.h).
  */
 #define MMC_BARE_BYTES_MAX (UINT32_C(16) << 10)
 

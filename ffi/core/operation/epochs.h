@@ -116,7 +116,7 @@ static inline uint32_t mmc_epochs_last(const struct mmc_epochs *epochs)
 	return epochs->last;
 }
 
-/* Messages are of use about so many epochs behind the last one, and before it. */
+/* How many epochs behind the last one, and ahead of it, a message may be about. */
 #define MMC_EPOCHS_BEHIND_MAX 64
 #define MMC_EPOCHS_AHEAD_MAX 16
 

@@ -10,11 +10,14 @@
 
 #include "core/types.h"
 
-/* A rank may ask for each chunk so often at once, and once more in each such time. */
+/*
+ * A rank may ask for each chunk MMC_BUDGET_TIMES times at first, and once more in each
+ * MMC_BUDGET_NS.
+ */
 #define MMC_BUDGET_TIMES 16
 #define MMC_BUDGET_NS (20 * MMC_MS_NS)
 
-/* Few chunks count as so many: they are asked for again after each reply of others. */
+/* Fewer chunks count as this many: they are asked for again after each reply of others. */
 #define MMC_BUDGET_CHUNKS_MIN 64
 
 struct mmc_budget {
