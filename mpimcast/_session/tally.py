@@ -48,7 +48,7 @@ class Tally:
         self._spent_ns[ours] += time.monotonic_ns() - begin_ns
 
     def add_library(self, name: str, nbytes: int, begin_ns: int) -> None:
-        """Note an operation that the MPI library has carried until now, uncounted.
+        """Trace an operation that the MPI library has carried; do nothing without TRACE.
 
         Parameters
         ----------

@@ -130,33 +130,40 @@ static void add_length(struct program *program)
 	close_jumps(program, begin);
 }
 
-/* Adds steps that go on only if the datagram's channel is one of the filter's. */
-static void add_channels(struct program *program,
-			 const struct mmc_udp_filter *filter)
+/* Adds steps that go on only if the datagram bears one of the marks. */
+static void add_marks(struct program *program, const struct mark *marks,
+		      unsigned count)
 {
 	unsigned begin = program->len;
 
-	for (unsigned i = 0; i < filter->nchannels; i++) {
-		add_comparison(program, channel_mark(filter->channels[i]));
+	for (unsigned i = 0; i < count; i++) {
+		add_comparison(program, marks[i]);
 		add_jump(program);
 	}
 	add_sampling(program);
 	close_jumps(program, begin);
 }
 
+/* Adds steps that go on only if the datagram's channel is one of the filter's. */
+static void add_channels(struct program *program,
+			 const struct mmc_udp_filter *filter)
+{
+	struct mark marks[MMC_GUARD_CHANNELS_MAX];
+
+	for (unsigned i = 0; i < filter->nchannels; i++)
+		marks[i] = channel_mark(filter->channels[i]);
+	add_marks(program, marks, filter->nchannels);
+}
+
 /* Adds steps that go on only if the datagram's source is one that the filter knows. */
 static void add_sources(struct program *program,
 			const struct mmc_udp_filter *filter)
 {
-	unsigned begin = program->len;
+	struct mark marks[2 * MMC_UDP_RANKS_APART_MAX];
 
-	for (unsigned i = 0; i < 2 * filter->nranks; i++) {
-		add_comparison(program,
-			       source_mark(&filter->known[i % 2][i / 2]));
-		add_jump(program);
-	}
-	add_sampling(program);
-	close_jumps(program, begin);
+	for (unsigned i = 0; i < 2 * filter->nranks; i++)
+		marks[i] = source_mark(&filter->known[i % 2][i / 2]);
+	add_marks(program, marks, 2 * filter->nranks);
 }
 
 int mmc_udp_filter(int fd, const struct mmc_udp_filter *filter)
