@@ -48,7 +48,7 @@ class Tally:
         self._spent_ns[ours] += time.monotonic_ns() - begin_ns
 
     def add_library(self, name: str, nbytes: int, begin_ns: int) -> None:
-        """Trace an operation that the MPI library has carried; do nothing without TRACE.
+        """Trace an operation that the MPI library has carried; nothing without TRACE.
 
         Parameters
         ----------
