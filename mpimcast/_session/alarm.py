@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from mpimcast._native import engine
 from mpimcast._support.log import logger
 
 if TYPE_CHECKING:
@@ -166,6 +165,8 @@ class _Watch:
             self._thread = None
 
     def _run(self) -> None:
+        from mpimcast._native import engine
+
         engine.unbind_thread()
         while not self._ended.wait(_LOOK_S):
             for alarm in self._alarms.copy():
