@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from job import Job
-from test_forged import group_of, overflowed
+from stranger import meetings, overflowed, send_between
 
 from bench.testbed.cluster import Cluster, address
 
@@ -34,34 +31,21 @@ def test_flood(cluster: Cluster, tmp_path: Path, *, long: bool, seed: int) -> No
     """
     cluster.shape(None)
     count = 2_000_000 if long else 200_000
-    stranger = cluster.hosts[-1]
     before = [overflowed(host) for host in cluster.hosts[:NRANKS]]
-    mishaps = [{"what": "meet", "rank": 0, "op": op} for op in (BEGIN, END)]
     with Job(
         cluster,
         NRANKS,
         tmp_path,
         sizes=[100_000],
         repeat=END + 20,
-        mishaps=mishaps,
+        mishaps=meetings(BEGIN, END),
     ) as job:
-        job.await_meeting(BEGIN)
-        group, port = group_of(cluster.hosts[0])
-        program = Path(__file__).with_name("flood.py")
-        arguments = [tmp_path, group, port, address(0), count, seed]
-        flood = subprocess.Popen(
-            [*stranger.enter(), sys.executable, program, *map(str, arguments)],
-            stdout=subprocess.PIPE,
-            text=True,
+        sent = send_between(
+            job, cluster, "flood.py", BEGIN, END, address(0), count, seed
         )
-        job.await_file("listening")
-        job.go(BEGIN)
-        sent, _ = flood.communicate(timeout=120)
-        job.await_meeting(END)
-        job.go(END)
         results = job.results(60)
         output = (tmp_path / "output").read_text()
-    assert json.loads(sent)["sent"] == count
+    assert sent["sent"] == count
     # Rank 0 is left out: its kernel drops what claims to come from its own address.
     for number in range(1, NRANKS):
         stats = results[number]["stats"]

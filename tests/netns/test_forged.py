@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from job import LAUNCHERS, Job
+from stranger import meetings, overflowed, send_between
 
-from bench.testbed.cluster import Cluster
-from bench.testbed.host import Host
+from bench.testbed.cluster import Cluster, address
 from bench.testbed.launcher import Launcher
 
 NRANKS = 4
@@ -30,27 +27,6 @@ DROPPED = (
 pytestmark = pytest.mark.timeout(120)
 
 
-def group_of(host: Host) -> tuple[str, int]:
-    """Return the multicast group and the port that a socket of the host is bound to."""
-    for line in host.run("cat", "/proc/net/udp").splitlines()[1:]:
-        address, port = line.split()[1].split(":")
-        octets = [int(address[i : i + 2], 16) for i in (6, 4, 2, 0)]
-        if octets[0] == 239:
-            return ".".join(map(str, octets)), int(port, 16)
-    raise AssertionError("no socket is bound to a group")
-
-
-def overflowed(host: Host) -> int:
-    """Return how many datagrams the host's kernel dropped before a socket got them."""
-    names, values = (
-        line.split()[1:]
-        for line in host.run("cat", "/proc/net/snmp").splitlines()
-        if line.startswith("Udp:")
-    )
-    counts = dict(zip(names, map(int, values), strict=True))
-    return counts["RcvbufErrors"] + counts["IgnoredMulti"]
-
-
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_forged(
     cluster: Cluster, tmp_path: Path, launcher: Launcher, long: bool, seed: int
@@ -64,7 +40,6 @@ def test_forged(
     cluster.shape(None)
     count = 100_000 if long else 12_000
     overflowed_before = [overflowed(host) for host in cluster.hosts[:NRANKS]]
-    mishaps = [{"what": "meet", "rank": 0, "op": op} for op in (BEGIN, END)]
     with Job(
         cluster,
         NRANKS,
@@ -74,24 +49,13 @@ def test_forged(
         repeat=END + 20,
         # Checksums would find every change, so that nothing else would be tested.
         settings={"checksum": "off"},
-        mishaps=mishaps,
+        mishaps=meetings(BEGIN, END),
     ) as job:
-        job.await_meeting(BEGIN)
-        group, port = group_of(cluster.hosts[0])
-        program = Path(__file__).with_name("forge.py")
-        arguments = [tmp_path, group, port, "10.77.0.10", count, seed]
-        forger = subprocess.Popen(
-            [*cluster.hosts[-1].enter(), sys.executable, program, *map(str, arguments)],
-            stdout=subprocess.PIPE,
-            text=True,
+        sent = send_between(
+            job, cluster, "forge.py", BEGIN, END, address(0), count, seed
         )
-        job.await_file("listening")
-        job.go(BEGIN)
-        sent, _ = forger.communicate(timeout=60)
-        job.await_meeting(END)
-        job.go(END)
         results = job.results(60)
-    assert sum(json.loads(sent).values()) == count
+    assert sum(sent.values()) == count
     # Rank 0 is left out: its kernel drops what claims to come from its own address.
     for number in range(1, NRANKS):
         stats = results[number]["stats"]
