@@ -23,9 +23,17 @@ def test_mpi(nranks: int, long: bool) -> None:
 
 
 @pytest.mark.timeout(run_mpi.RUN_LIMIT_S + 30)
-@pytest.mark.parametrize(("library", "nranks"), [("openmpi", 8), ("mpich", 4)])
+@pytest.mark.parametrize(
+    ("library", "nranks"),
+    [
+        ("openmpi", 2),
+        ("openmpi", 5),
+        pytest.param("openmpi", 8, marks=pytest.mark.long),
+        ("mpich", 3),
+    ],
+)
 def test_compared_with_the_library(library: str, nranks: int) -> None:
-    """Results equal the MPI library's on eight ranks, and also under MPICH."""
+    """Results equal the MPI library's on other numbers of ranks, and under MPICH."""
     status, report = run_mpi.run_size(
         nranks, [], library=library, tests=run_mpi.COMPARED
     )
@@ -38,8 +46,9 @@ def test_compared_with_the_library(library: str, nranks: int) -> None:
     ("library", "nranks", "tests"),
     [
         ("openmpi", 3, ("tests/mpi",)),
-        ("openmpi", 7, run_mpi.COMPARED),
-        ("mpich", 4, run_mpi.COMPARED),
+        ("openmpi", 5, run_mpi.COMPARED),
+        pytest.param("openmpi", 7, run_mpi.COMPARED, marks=pytest.mark.long),
+        ("mpich", 3, run_mpi.COMPARED),
     ],
 )
 def test_in_shared_memory(library: str, nranks: int, tests: tuple[str, ...]) -> None:
@@ -50,7 +59,7 @@ def test_in_shared_memory(library: str, nranks: int, tests: tuple[str, ...]) -> 
 
 
 @pytest.mark.timeout(run_mpi.RUN_LIMIT_S + 30)
-@pytest.mark.parametrize("nranks", [2, 3])
+@pytest.mark.parametrize("nranks", [pytest.param(2, marks=pytest.mark.long), 3])
 def test_requests_under_mpich(nranks: int) -> None:
     """The tests of requests pass under MPICH too, whose own requests they then wrap."""
     status, report = run_mpi.run_size(

@@ -168,6 +168,7 @@ def test_fsdp(
     assert measured["mpimcast"]["chunks_lost"] == 0
 
 
+@LONG
 @pytest.mark.timeout(300)
 def test_train(submit: Callable[..., Batch]) -> None:
     """The training job trains, and a second one resumes where it has stopped."""
