@@ -23,7 +23,7 @@ def test_fuzz(fuzzer: str, seed: int, long: bool, tmp_path: Path) -> None:
     folder = cmake.configure("fuzz", "MPIMCAST_FUZZ=ON", f"CMAKE_C_COMPILER={clang}")
     corpus = ROOT / "tests/fuzz/corpus" / fuzzer.removesuffix("_fuzz")
     assert any(corpus.iterdir()), f"{corpus} is empty"
-    duration_s = 300 if long else 12
+    duration_s = 300 if long else 5
     options = (
         f"-max_total_time={duration_s}",
         f"-seed={seed % 2**32}",  # libFuzzer's seeds have 32 bits

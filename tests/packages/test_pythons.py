@@ -61,7 +61,7 @@ def test_oldest(wheel: Path, tmp_path: Path, long: bool) -> None:
     """The wheel passes the tests under the oldest CPython."""
     installed = Installed(pythons.OLDEST, wheel, tmp_path)
     installed.unit(*([] if long else JOBS))
-    installed.mpi([2, 3, 4] if long else [2])
+    installed.mpi([2, 3, 4] if long else [1])
 
 
 @pytest.mark.long

@@ -24,25 +24,31 @@ EDGES = [
 ]
 
 
-def test_sizes(guest: Guest) -> None:
-    """Empty, chunk-sized and large blocks arrive on 2, 3, 4, 7 and 8 ranks."""
+def test_sizes(guest: Guest, *, long: bool) -> None:
+    """Empty, chunk-sized and large blocks arrive on 2 and 7 ranks, or on 2 to 8."""
     several = {"sizes": [0, *EDGES], "repeat": 2, "in_place": True}
     large = {"sizes": [300_000, 1 << 20], "in_place": True}
     games = [
-        game(8, [several, {"sizes": [300_000]}]),
         game(7, [several]),
-        *(game(nranks, [several, large]) for nranks in (4, 3, 2)),
+        game(2, [several, large]),
     ]
+    if long:
+        games.append(game(8, [several, {"sizes": [300_000]}]))
+        games += [game(nranks, [several, large]) for nranks in (4, 3)]
     for outcomes in play(guest, games):
         for outcome in outcomes:
             assert outcome.total("rx_foreign_datagrams") == 0
             assert outcome.total("rx_corrupt_datagrams") == 0
 
 
-def test_settings(guest: Guest) -> None:
+def test_settings(guest: Guest, *, long: bool) -> None:
     """Bytes are right for all values of SUBGROUPS, CHAINS, CHECKSUM, JOIN, PROGRESS."""
     rounds = [{"sizes": [*EDGES, 300_000]}]
-    choices = [
+    choices: list[dict[str, object]] = [
+        {"subgroups": 4, "chains": "2", "checksum": "full", "join": "attach"},
+        {"chains": "all", "checksum": "off", "progress": "poll"},
+    ]
+    every = [
         *(
             {"subgroups": subgroups, "chains": chains}
             for subgroups in (1, 4)
@@ -55,6 +61,7 @@ def test_settings(guest: Guest) -> None:
             for progress in ("poll", "event")
         ),
     ]
+    choices += every if long else []
     play(guest, [game(4, rounds, **settings) for settings in choices])
 
 
@@ -105,7 +112,7 @@ def test_groups(guest: Guest, join: str) -> None:
     }
 
 
-def test_requests(guest: Guest) -> None:
+def test_requests(guest: Guest, *, long: bool) -> None:
     """Requests complete by Test, with a responder and with PROGRESS_THREAD=off."""
     rounds = [{"sizes": [0, CHUNK_BYTES + 1, 100_000], "by_tests": True}]
     play(
@@ -113,11 +120,12 @@ def test_requests(guest: Guest) -> None:
         [
             game(nranks, rounds, progress_thread=choice)
             for choice in ("on", "off")
-            for nranks in (2, 4)
+            for nranks in ((2, 4) if long else (3,))
         ],
     )
 
 
+@pytest.mark.long
 def test_many(guest: Guest) -> None:
     """A thousand operations in a row, and operations of three threads, are right."""
     thousand = {"sizes": [256, 5000], "repeat": 500}

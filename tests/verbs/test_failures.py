@@ -146,6 +146,7 @@ def test_stopped(guest: Guest, progress: str) -> None:
     assert longest_s > 1.5 * PATIENCE_S
 
 
+@pytest.mark.long
 def test_killed_while_stopped(guest: Guest) -> None:
     """The others wait for a stopped rank, and name it as soon as it is killed."""
     results = run_with_mishap(
@@ -183,6 +184,7 @@ def test_computing_without_a_thread(guest: Guest) -> None:
     assert longest_s > 1.5 * PATIENCE_S
 
 
+@pytest.mark.long
 def test_unplugged(guest: Guest) -> None:
     """All ranks name a rank whose device is unplugged.
 

@@ -125,6 +125,7 @@ def test_no_such_device_on_a_rank(three: Guest) -> None:
     check(three, "rank 1: RDMA: ", wrap=only)
 
 
+@pytest.mark.long
 def test_no_interface_on_a_rank(three: Guest) -> None:
     """All use the MPI library if one rank's NET_DEVICES names nothing that exists."""
     only = on_rank(1, "export MPIMCAST_NET_DEVICES=none")
@@ -169,6 +170,7 @@ def test_both_ways_refused(three: Guest) -> None:
         check(three, "cannot join 239.", instead="mpi", wrap=WITHOUT_FILES)
 
 
+@pytest.mark.long
 def test_no_connection_manager(three: Guest) -> None:
     """If the connection manager is unusable, a socket joins the group instead."""
     file = "/dev/infiniband/rdma_cm"
@@ -177,6 +179,7 @@ def test_no_connection_manager(three: Guest) -> None:
     assert results[0]["explained"].startswith("verbs: RoCE multicast")
 
 
+@pytest.mark.long
 def test_no_address(three: Guest) -> None:
     """A device without an IPv4 address is not chosen; naming it is an error."""
     address = "10.8.0.2/24 dev net1"
