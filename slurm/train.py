@@ -5,8 +5,8 @@
 
 Each step prints its loss and time, how long this rank waited for communication that
 nothing hid, and what the network interfaces of rank 0's host have sent. The folder gets
-checkpoints, from which the same command resumes, `history.json` and a picture of the
-loss.
+checkpoints, from which the same command resumes, `history.json`, a picture of the loss,
+and with --timeline a picture of the last step for ui.perfetto.dev.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import torch
 import torch.distributed as dist
 from mpi4py import MPI
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-from training import checkpoint, collectives, corpus
+from training import checkpoint, collectives, corpus, timeline
 from training.display import Display
 from training.model import Model, Shape
 
@@ -29,6 +29,11 @@ DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
 
 PRECISION = (
     "of gathered parameters and computation; auto: bf16 where rank 0 computes fast"
+)
+
+TIMELINE = (
+    "write timeline.json: torch's operators in the last step beside mpimcast's "
+    "operations and their stages"
 )
 
 
@@ -51,7 +56,13 @@ def parse() -> argparse.Namespace:
     add("--rate", type=float, default=1e-3, help="of learning")
     add("--precision", choices=[*DTYPES, "auto"], default="auto", help=PRECISION)
     add("--reduce", choices=DTYPES, default="fp32", help="precision of reductions")
-    return parser.parse_args()
+    add("--timeline", action="store_true", help=TIMELINE)
+    chosen = parser.parse_args()
+    if chosen.timeline and chosen.collectives == "gloo":
+        parser.error(
+            "--timeline shows what mpimcast traces, and gloo leaves it no work"
+        )
+    return chosen
 
 
 def precision(wanted: str) -> str:
@@ -125,28 +136,32 @@ def run(chosen: argparse.Namespace, display: Display) -> list[dict[str, Any]]:
         display.say(f"resumed after step {history[-1]['step']}")
     text = corpus.read(chosen.text)
     size = chosen.batch * dist.get_world_size()
-    meter = collectives.choose(chosen.collectives, model)
+    settings = timeline.settings(chosen.folder) if chosen.timeline else {}
+    meter, used = collectives.choose(chosen.collectives, model, **settings)
     meter.take()
     for step in range(len(history) + 1, chosen.steps + 1):
         display.advance_to(step - 1)
-        begin_s = time.monotonic()
-        loss = train_step(
-            model, optimizer, corpus.batch(text, step, size, chosen.context)
-        )
-        exposed_s, sent_bytes = meter.take()
-        history.append(
-            {
-                "step": step,
-                "loss": loss,
-                "seconds": time.monotonic() - begin_s,
-                "exposed_s": exposed_s,
-                "sent_bytes": sent_bytes,
-            }
-        )
+        batch = corpus.batch(text, step, size, chosen.context)
+        is_last = step == chosen.steps
+        with timeline.profiled(chosen.folder, wanted=chosen.timeline and is_last):
+            begin_s = time.monotonic()
+            loss = train_step(model, optimizer, batch)
+            exposed_s, sent_bytes = meter.take()
+            history.append(
+                {
+                    "step": step,
+                    "loss": loss,
+                    "seconds": time.monotonic() - begin_s,
+                    "exposed_s": exposed_s,
+                    "sent_bytes": sent_bytes,
+                }
+            )
         display.say(line(history[-1]))
-        if step % chosen.save_every == 0 or step == chosen.steps:
+        if step % chosen.save_every == 0 or is_last:
             checkpoint.save(chosen.folder, step, model, optimizer, history)
             meter.take()
+    if used is not None:
+        used.free()
     return history
 
 
@@ -181,6 +196,8 @@ def main() -> None:
             draw(chosen.folder / "loss.png", history, title)
         display.say(f"see {chosen.folder}/loss.png and history.json")
     MPI.COMM_WORLD.Barrier()
+    if first and chosen.timeline:
+        timeline.write(chosen.folder)
     dist.destroy_process_group()
 
 

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import perfetto
 import pytest
 from support import ROOT, mpirun, run, torch_variables
 
@@ -70,6 +71,33 @@ def test_losses(tmp_path: Path, way: str, precision: str) -> None:
     assert all(0 < each["exposed_s"] < each["seconds"] for each in found)
     assert all(each["sent_bytes"] > 0 for each in found)
     assert (tmp_path / way / "loss.png").stat().st_size > 5000
+
+
+def test_timeline(tmp_path: Path) -> None:
+    """The timeline shows each rank's reductions where torch's profiler saw them."""
+    steps = 2
+    said = run(
+        command(tmp_path, "mpimcast", "--steps", str(steps), "--timeline"),
+        limit_s=LIMIT_S,
+        MPIMCAST_TRANSPORT="udp",
+        **torch_variables(),
+    )
+    assert "profiler_st" not in said, said
+    entries = perfetto.load(tmp_path / "timeline.json")
+    for rank in range(NRANKS):
+        mine = [each for each in entries if each["pid"] == rank]
+        reductions = perfetto.of_kind(mine, "library")
+        calls = [
+            each
+            for each in perfetto.of_kind(mine, "user_annotation")
+            if each["name"].startswith("FSDP::post_backward_reduce")
+        ]
+        assert len(reductions) == steps * len(calls) > 0
+        for reduction, call in zip(reductions[-len(calls) :], calls, strict=True):
+            assert perfetto.within(reduction, call)
+        assert len(perfetto.of_kind(mine, "operation")) > len(reductions)
+        assert perfetto.of_kind(mine, "stage")
+        assert perfetto.of_kind(mine, "cpu_op")
 
 
 def test_ctrl_c(tmp_path: Path) -> None:
