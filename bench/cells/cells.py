@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from bench.cells.effort import Effort, Sizes
 from bench.jobs import job, verbs
+from bench.jobs.contenders import has_torch
 from bench.jobs.measurement import Measurement, Network
 from bench.jobs.payload import STEPS
 from bench.jobs.setup import Setup
@@ -183,6 +184,11 @@ def training(effort: Effort) -> Iterator[Measurement]:
     two orders. A block is a rank's shard of a layer. Parameters have 32 bits, or in
     mixed steps 16; gradients are always reduced with 32.
     """
+    if not has_torch():
+        print("# cell T is left out, since torch is not installed")
+        return
+    # To start a job takes so long that more steps cost little.
+    effort = replace(effort, task_s=10 * effort.task_s)
     sizes = dict.fromkeys(STEPS, (256 * KIB,))
     with Cluster(8) as cluster:
         cluster.shape(200)

@@ -68,10 +68,13 @@ class Contender:
     @property
     def is_installed(self) -> bool:
         """Whether the packages that the contender needs are installed."""
-        needed = [self.launcher.environment / "python"]
-        if self.gloo:
-            needed.append(GLOO_ENVIRONMENT / "installed")
-        return all(path.exists() for path in needed)
+        launches = (self.launcher.environment / "python").exists()
+        return launches and (has_torch() or not self.gloo)
+
+
+def has_torch() -> bool:
+    """Return whether torch is installed, which gloo and training steps need."""
+    return (GLOO_ENVIRONMENT / "installed").exists()
 
 
 def _mca(**settings: str) -> dict[str, str]:
