@@ -71,7 +71,7 @@ demo-train: .venv/dev .venv-gloo/installed ## train a small GPT by FSDP2 on 4 ra
 	@test -e .venv-gloo/installed
 	MPIMCAST_TRANSPORT=udp PYTHONPATH="$$(echo "$$(pwd -P)"/.venv-gloo/lib/*/site-packages)" \
 		.venv/bin/mpirun --bind-to none -n 4 $(PY) slurm/train.py \
-		--folder build/train-$(COLLECTIVES) --collectives $(COLLECTIVES)
+		--folder build/train-$(COLLECTIVES) --collectives $(COLLECTIVES) $(TRAIN_OPTIONS)
 
 build: .venv/installed ## set up .venv/: MPI, its Python binding, mpimcast
 

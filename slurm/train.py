@@ -5,8 +5,8 @@
 
 Each step prints its loss and time, how long this rank waited for communication that
 nothing hid, and what the network interfaces of rank 0's host have sent. The folder gets
-checkpoints, from which the same command resumes, `history.json` and a picture of the
-loss.
+checkpoints, from which the same command resumes, `history.json`, a picture of the loss,
+and with --timeline a picture of the last step for ui.perfetto.dev.
 """
 
 from __future__ import annotations
@@ -20,16 +20,20 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from mpi4py import MPI
-from rich.console import Console
-from rich.progress import Progress
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-from training import checkpoint, collectives, corpus
+from training import checkpoint, collectives, corpus, timeline
+from training.display import Display
 from training.model import Model, Shape
 
 DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
 
 PRECISION = (
     "of gathered parameters and computation; auto: bf16 where rank 0 computes fast"
+)
+
+TIMELINE = (
+    "write timeline.json: torch's operators in the last step beside mpimcast's "
+    "operations and their stages"
 )
 
 
@@ -52,7 +56,13 @@ def parse() -> argparse.Namespace:
     add("--rate", type=float, default=1e-3, help="of learning")
     add("--precision", choices=[*DTYPES, "auto"], default="auto", help=PRECISION)
     add("--reduce", choices=DTYPES, default="fp32", help="precision of reductions")
-    return parser.parse_args()
+    add("--timeline", action="store_true", help=TIMELINE)
+    chosen = parser.parse_args()
+    if chosen.timeline and chosen.collectives == "gloo":
+        parser.error(
+            "--timeline shows what mpimcast traces, and gloo leaves it no work"
+        )
+    return chosen
 
 
 def precision(wanted: str) -> str:
@@ -117,24 +127,25 @@ def line(each: dict[str, Any]) -> str:
     )
 
 
-def run(chosen: argparse.Namespace, console: Console) -> list[dict[str, Any]]:
+def run(chosen: argparse.Namespace, display: Display) -> list[dict[str, Any]]:
     """Train, and return what there is to say of each step."""
     model = sharded(chosen)
     optimizer = torch.optim.AdamW(model.parameters(), lr=chosen.rate)
     history = checkpoint.load(chosen.folder, model, optimizer)
     if history:
-        console.print(f"resumed after step {history[-1]['step']}")
+        display.say(f"resumed after step {history[-1]['step']}")
     text = corpus.read(chosen.text)
     size = chosen.batch * dist.get_world_size()
-    meter = collectives.choose(chosen.collectives, model)
+    settings = timeline.settings(chosen.folder) if chosen.timeline else {}
+    meter, used = collectives.choose(chosen.collectives, model, **settings)
     meter.take()
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("training", total=chosen.steps, completed=len(history))
-        for step in range(len(history) + 1, chosen.steps + 1):
+    for step in range(len(history) + 1, chosen.steps + 1):
+        display.advance_to(step - 1)
+        batch = corpus.batch(text, step, size, chosen.context)
+        is_last = step == chosen.steps
+        with timeline.profiled(chosen.folder, wanted=chosen.timeline and is_last):
             begin_s = time.monotonic()
-            loss = train_step(
-                model, optimizer, corpus.batch(text, step, size, chosen.context)
-            )
+            loss = train_step(model, optimizer, batch)
             exposed_s, sent_bytes = meter.take()
             history.append(
                 {
@@ -145,12 +156,23 @@ def run(chosen: argparse.Namespace, console: Console) -> list[dict[str, Any]]:
                     "sent_bytes": sent_bytes,
                 }
             )
-            progress.console.print(line(history[-1]))
-            progress.advance(task)
-            if step % chosen.save_every == 0 or step == chosen.steps:
-                checkpoint.save(chosen.folder, step, model, optimizer, history)
-                meter.take()
+        display.say(line(history[-1]))
+        if step % chosen.save_every == 0 or is_last:
+            checkpoint.save(chosen.folder, step, model, optimizer, history)
+            meter.take()
+    if used is not None:
+        used.free()
     return history
+
+
+def title_of(chosen: argparse.Namespace) -> str:
+    """Return what the training is, in a line."""
+    shape = Shape(chosen.layers, chosen.width, chosen.heads, chosen.context)
+    nparameters = sum(each.numel() for each in Model(shape).parameters())
+    return (
+        f"{nparameters / 1e6:.1f} M parameters on {dist.get_world_size()} ranks by "
+        f"{chosen.collectives}, {chosen.precision}"
+    )
 
 
 def main() -> None:
@@ -160,25 +182,22 @@ def main() -> None:
     dist.init_process_group("gloo")
     chosen.precision = precision(chosen.precision)
     first = dist.get_rank() == 0
-    console = Console(quiet=not first, highlight=False)
     chosen.folder.mkdir(parents=True, exist_ok=True)
-    nparameters = sum(
-        each.numel()
-        for each in Model(
-            Shape(chosen.layers, chosen.width, chosen.heads, chosen.context)
-        ).parameters()
-    )
-    title = (
-        f"{nparameters / 1e6:.1f} M parameters on {dist.get_world_size()} ranks by "
-        f"{chosen.collectives}, {chosen.precision}"
-    )
-    console.print(title)
-    history = run(chosen, console)
-    if first:
-        (chosen.folder / "history.json").write_text(json.dumps(history))
-        draw(chosen.folder / "loss.png", history, title)
-    console.print(f"see {chosen.folder}/loss.png and history.json")
+    title = title_of(chosen)
+    with Display(chosen.steps, shown=first) as display:
+        display.say(title)
+        display.say(
+            f"Ctrl-C ends it; the same command resumes, as every {chosen.save_every} "
+            "steps there is a checkpoint"
+        )
+        history = run(chosen, display)
+        if first:
+            (chosen.folder / "history.json").write_text(json.dumps(history))
+            draw(chosen.folder / "loss.png", history, title)
+        display.say(f"see {chosen.folder}/loss.png and history.json")
     MPI.COMM_WORLD.Barrier()
+    if first and chosen.timeline:
+        timeline.write(chosen.folder)
     dist.destroy_process_group()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from bench.cells.ratio import find, ratio, share
+from bench.cells.ratio import find, ratio, share, speed
 from bench.cells.scenario import Scenario
 from bench.cells.summary import Scenarios, Summaries, Summary
 from bench.jobs.contenders import GLOO, OUR_CONTENDERS, PEERS, TUNED
@@ -58,6 +58,12 @@ class Case(NamedTuple):
         }
         best = ratio(contenders, self.ours.block_bytes, self.ours.contender)
         return best.spread.median if best else None
+
+    def speed_over_gloo(self) -> float | None:
+        """Return mpimcast's speed as a multiple of gloo's, or None if unknown."""
+        theirs = find(self.contenders, GLOO, self.ours.block_bytes)
+        over = speed(theirs, self.ours) if theirs else None
+        return over.median if over else None
 
     def program_speed(self, first: int = 0) -> float | None:
         """Return the best peer's time for a whole program as a multiple of mpimcast's.

@@ -16,7 +16,9 @@ from typing import NamedTuple
 
 from bench.cells.effort import Effort, Sizes
 from bench.jobs import job, verbs
+from bench.jobs.contenders import has_torch
 from bench.jobs.measurement import Measurement, Network
+from bench.jobs.payload import STEPS
 from bench.jobs.setup import Setup
 from bench.testbed.cluster import BURST_BYTES, SINGLE_BURST_BYTES, Cluster, address
 from bench.testbed.flow import flowing
@@ -61,13 +63,18 @@ def one_switch(effort: Effort) -> Iterator[Measurement]:
 def thin_trunk(effort: Effort) -> Iterator[Measurement]:
     """Two switches with a trunk of half a link's rate, and ranks in two orders."""
     sizes = {"Allgather": (64 * KIB, 256 * KIB), "Bcast": (64 * KIB, 256 * KIB)}
+    yield from _in_both_orders("B", effort, sizes)
+
+
+def _in_both_orders(cell: str, effort: Effort, sizes: Sizes) -> Iterator[Measurement]:
+    """Measure on two switches with a thin trunk, with ranks in two orders."""
     orders = {"block": range(8), "interleaved": (0, 4, 1, 5, 2, 6, 3, 7)}
     network = Network("cluster", 2, 200, 100, BURST_BYTES)
     with Cluster(8, two_switches=True) as cluster:
         cluster.shape(200, trunk_mbit=100)
         for order, numbers in orders.items():
             setup = Setup(replace(network, order=order), numbers, cluster)
-            yield from take_turns("B", setup, effort, sizes)
+            yield from take_turns(cell, setup, effort, sizes)
 
 
 def unlimited(effort: Effort) -> Iterator[Measurement]:
@@ -170,6 +177,28 @@ def several_ranks_a_host(effort: Effort) -> Iterator[Measurement]:
             yield from take_turns("H", setup, effort, sizes)
 
 
+def training(effort: Effort) -> Iterator[Measurement]:
+    """Forward and backward of a model that PyTorch's FSDP2 has sharded over all hosts.
+
+    First on one switch, then on two with a trunk of half a link's rate, and ranks in
+    two orders. A block is a rank's shard of a layer. Parameters have 32 bits, or in
+    mixed steps 16; gradients are always reduced with 32.
+    """
+    if not has_torch():
+        print("# cell T is left out, since torch is not installed")
+        return
+    # To start a job takes so long that more steps cost little.
+    effort = replace(effort, task_s=10 * effort.task_s)
+    sizes = dict.fromkeys(STEPS, (256 * KIB,))
+    with Cluster(8) as cluster:
+        cluster.shape(200)
+        network = Network("cluster", rate_mbit=200, burst_bytes=BURST_BYTES)
+        for nranks in (4, 8):
+            setup = Setup(network, range(nranks), cluster)
+            yield from take_turns("T", setup, effort, sizes)
+    yield from _in_both_orders("T", effort, sizes)
+
+
 def programs(effort: Effort) -> Iterator[Measurement]:
     """Programs of 50 calls, for which mpimcast finds out by trials what carries them.
 
@@ -231,5 +260,6 @@ CELLS = {
     "G": Cell("Small blocks", small),
     "H": Cell("Several ranks a host", several_ranks_a_host),
     "I": Cell("Programs of 50 calls", programs),
+    "T": Cell("Training steps of FSDP2", training),
     "V": Cell("RDMA devices in software", devices),
 }

@@ -26,6 +26,7 @@ from bench.cells.goal import (
 )
 from bench.cells.scenario import Scenario
 from bench.cells.summary import Scenarios
+from bench.jobs.payload import MIXED, STEP, STEPS
 
 # mpimcast tries both ways in at most eight calls of a class of sizes, and decides in
 # the next one, which still costs an exchange.
@@ -66,6 +67,11 @@ def _cases(scenarios: Scenarios, goal: Goal) -> Iterator[Case]:
 
 def _best(case: Case) -> float | None:
     return case.speed_over_best()
+
+
+def _best_or_gloo(case: Case) -> float | None:
+    speeds = [case.speed_over_best(), case.speed_over_gloo()]
+    return min((speed for speed in speeds if speed is not None), default=None)
 
 
 def _tuned(case: Case) -> float | None:
@@ -157,6 +163,7 @@ _BY_DEFAULT = "mpimcast-default"
 _LEAST, _MOST = True, False  # whether the bound of a goal is a minimum
 _BY_CLEAN = "time as a multiple of that without loss"
 _BEST = "times as fast as the best peer"
+_SENT = ("bytes sent as a share of the best peer's", _MOST)
 _CHAIN = "times as fast as the tuned chain"
 
 GOALS = (
@@ -272,15 +279,7 @@ GOALS = (
         for name in ("Allgather", "Bcast")
     ),
     Goal("F", f"{_BEST}, over MPICH", _LEAST, 1, _best, _PAIR, contender=_OVER_MPICH),
-    Goal(
-        "F",
-        "bytes sent as a share of the best peer's",
-        _MOST,
-        0.6,
-        _sent,
-        _PAIR,
-        contender=_OVER_MPICH,
-    ),
+    Goal("F", *_SENT, 0.6, _sent, _PAIR, contender=_OVER_MPICH),
     *(
         Goal("H", *what, name, sizes)
         for what, sizes in (
@@ -297,6 +296,28 @@ GOALS = (
             ("times as fast after them", _LEAST, 0.99, _settled),
         )
         for name in ("Allgather", "Bcast")
+    ),
+    *(
+        Goal("T", *_SENT, bound, _sent, name)
+        for name, bound in ((STEP, 0.6), (MIXED, 0.7))
+    ),
+    *(
+        Goal(
+            "T",
+            "times as fast as the best peer or gloo",
+            _LEAST,
+            bound,
+            _best_or_gloo,
+            name,
+            applies=_at(switches=switches, order=order),
+            where=where,
+        )
+        for bound, switches, order, where in (
+            (1, 1, "block", "one switch"),
+            (1.15, 2, "block", "thin trunk, block order"),
+            (1.3, 2, "interleaved", "thin trunk, interleaved order"),
+        )
+        for name in STEPS
     ),
     Goal("V", "time as a multiple of the bare program's", _MOST, 1.25, _by_bare),
 )

@@ -42,6 +42,9 @@ class Contender:
         Whether mpimcast has its default settings, by which it chooses for each size
         between its own transport and the MPI library. Otherwise it carries out all
         operations itself.
+    threads : bool
+        Whether gathers beside the computation of a training step are blocking calls in
+        a thread, since the library's tuning does not concern non-blocking ones.
     shared : bool
         Whether the ranks of a node share the memory of the result, in which each rank's
         own block lies already.
@@ -57,6 +60,7 @@ class Contender:
     ours: bool = False
     gloo: bool = False
     defaults: bool = False
+    threads: bool = False
     shared: bool = False
     variables: dict[str, str] = field(default_factory=dict)
     cells: str = ""
@@ -64,10 +68,13 @@ class Contender:
     @property
     def is_installed(self) -> bool:
         """Whether the packages that the contender needs are installed."""
-        needed = [self.launcher.environment / "python"]
-        if self.gloo:
-            needed.append(GLOO_ENVIRONMENT / "installed")
-        return all(path.exists() for path in needed)
+        launches = (self.launcher.environment / "python").exists()
+        return launches and (has_torch() or not self.gloo)
+
+
+def has_torch() -> bool:
+    """Return whether torch is installed, which gloo and training steps need."""
+    return (GLOO_ENVIRONMENT / "installed").exists()
 
 
 def _mca(**settings: str) -> dict[str, str]:
@@ -79,10 +86,10 @@ CONTENDERS = {
     each.name: each
     for each in (
         Contender("mpimcast", "mpimcast (over Open MPI 5)", OPENMPI, ours=True),
-        # In cell F the MPI library carries out the Reduce_scatter, so mpimcast is
+        # In F and T the MPI library carries out the Reduce_scatter, so mpimcast is
         # measured over both libraries.
         Contender(
-            "mpimcast-mpich", "mpimcast (over MPICH 5)", MPICH, ours=True, cells="F"
+            "mpimcast-mpich", "mpimcast (over MPICH 5)", MPICH, ours=True, cells="FT"
         ),
         Contender(
             "mpimcast-shared",
@@ -115,6 +122,7 @@ CONTENDERS = {
                 "MPIR_CVAR_BCAST_TREE_PIPELINE_CHUNK_SIZE": _SEGMENT_BYTES,
                 "MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM": "ring",
                 "MPIR_CVAR_ALLGATHER_DEVICE_COLLECTIVE": "0",
+                "MPIR_CVAR_IALLGATHER_INTRA_ALGORITHM": "sched_ring",
             },
         ),
         Contender("openmpi", "Open MPI 5", OPENMPI),
@@ -133,6 +141,7 @@ CONTENDERS = {
             "openmpi-tuned",
             "Open MPI 5, tuned",
             OPENMPI,
+            threads=True,
             variables=_mca(
                 coll_han_priority="0",
                 coll_tuned_use_dynamic_rules="1",

@@ -22,12 +22,13 @@ from typing import Any
 from bench.jobs.contenders import ROOT, Contender
 from bench.jobs.machine import machine
 from bench.jobs.measurement import Measurement
-from bench.jobs.payload import payload_bytes
+from bench.jobs.payload import STEPS, gathered_bytes
 from bench.jobs.reading import differences, read
 from bench.jobs.setup import Setup, Task
 from bench.testbed.program import Program
 
 PROGRAM = Path(__file__).with_name("ranks.py")
+TRAINING = Path(__file__).with_name("training_ranks.py")
 _LIMIT_S = 180
 _POLL_S = 0.2  # how often to check whether the launcher has ended
 
@@ -41,13 +42,19 @@ def run(
 ) -> list[Measurement]:
     """Run a job; return a measurement of each task.
 
-    Raise RuntimeError if the job fails, or if data bypassed the links.
+    Either all tasks are training steps, or none is. Raise RuntimeError if the job
+    fails, or if data bypassed the links.
     """
     load, begin = os.getloadavg()[0], datetime.now(timezone.utc)
     readings: list[dict[str, dict[str, int]]] = []
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/job"
-        program = [PROGRAM, path, *_arguments(setup, contender), json.dumps(tasks)]
+        program = [
+            _program(tasks),
+            path,
+            *_arguments(setup, contender),
+            json.dumps(tasks),
+        ]
         command = _command(setup, contender, program)
         answer = _converse(command, path, lambda: readings.append(read(setup)))
     loads = [load, os.getloadavg()[0]]
@@ -85,11 +92,9 @@ def check_links(measurement: Measurement) -> None:
     ports = [port for name, port in measurement.ports.items() if name[:2] == "to"]
     # The first host is left out, since the root of a Bcast receives nothing.
     least = min((port["sent_bytes"] for port in ports[1:]), default=None)
-    # A Reduce_scatter that runs beside is left out: switches that reduce may send
-    # little of it.
-    gathered, _, _ = measurement.collective.partition("+")
-    payload = payload_bytes(
-        gathered,
+    # What is reduced is left out: of that, a switch or a tree may send a host little.
+    payload = gathered_bytes(
+        measurement.collective,
         measurement.nranks,
         measurement.block_bytes,
         measurement.network.ranks_per_host,
@@ -102,12 +107,22 @@ def check_links(measurement: Measurement) -> None:
         )
 
 
+def _program(tasks: Sequence[Task]) -> Path:
+    """Return the program of the ranks that can carry out these tasks."""
+    steps = any(task.collective in STEPS for task in tasks)
+    return TRAINING if steps else PROGRAM
+
+
 def _arguments(setup: Setup, contender: Contender) -> list[str]:
     """Return the arguments that tell the ranks which operations to measure."""
-    options = [*["--shared"] * contender.shared, *["--whole"] * setup.whole]
+    options = [
+        *["--shared"] * contender.shared,
+        *["--threads"] * contender.threads,
+        *["--whole"] * setup.whole,
+        *("--interface", "lo" if setup.cluster is None else "eth0"),
+    ]
     if contender.gloo:
-        interface = "lo" if setup.cluster is None else "eth0"
-        return [*options, "--interface", interface, "gloo"]
+        return [*options, "gloo"]
     if not contender.ours:
         return [*options, "library"]
     if contender.defaults:

@@ -3,6 +3,17 @@
 
 from __future__ import annotations
 
+# A step of FSDP2: forward and backward of so many equal layers. A block is a rank's
+# shard of a layer as it is gathered, in both passes. In a mixed step these are 16-bit
+# numbers, and gradients are reduced as 32-bit ones.
+STEP, MIXED = "FSDP2-step", "FSDP2-step-mixed"
+STEPS = (STEP, MIXED)
+LAYERS = 4
+
+# How many blocks of each other rank a host has to receive, beside those gathered, to
+# reduce them.
+_REDUCED = {STEP: LAYERS, MIXED: 2 * LAYERS}
+
 
 def payload_bytes(
     collective: str, nranks: int, block_bytes: int, ranks_per_host: int = 1
@@ -13,7 +24,7 @@ def payload_bytes(
     ----------
     collective
         mpi4py's name. Collectives whose names have a ``+`` between them run at the same
-        time, and a host receives as much for each.
+        time, and a host receives as much for each. Or STEP or MIXED.
     nranks
         The number of ranks.
     block_bytes
@@ -21,6 +32,22 @@ def payload_bytes(
     ranks_per_host
         The number of ranks on each host, which have each other's blocks already.
     """
+    reduced = _REDUCED.get(collective, int("+" in collective))
+    gathered = gathered_bytes(collective, nranks, block_bytes, ranks_per_host)
+    return gathered + reduced * block_bytes * (nranks - ranks_per_host)
+
+
+def gathered_bytes(
+    collective: str, nranks: int, block_bytes: int, ranks_per_host: int = 1
+) -> int:
+    """Return the bytes that each host has to receive as they are, not reduced.
+
+    Parameters
+    ----------
+    collective, nranks, block_bytes, ranks_per_host
+        As for `payload_bytes`.
+    """
     if collective.endswith("cast"):
         return block_bytes
-    return block_bytes * (nranks - ranks_per_host) * (1 + ("+" in collective))
+    gathers = 2 * LAYERS if collective in STEPS else 1
+    return gathers * block_bytes * (nranks - ranks_per_host)

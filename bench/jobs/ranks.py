@@ -124,8 +124,8 @@ class Reporter:
 
 def measure(
     world: MPI.Intracomm,
-    comm: MPI.Intracomm | Gloo,
-    work: Workload | Pair,
+    comm: Any,
+    work: Any,
     iterations: int,
     reporter: Reporter,
     *,
@@ -133,9 +133,9 @@ def measure(
 ) -> dict[str, Any]:
     """Measure `iterations` operations of one collective; return what rank 0 reports.
 
-    `comm` carries the operations; `world` is a communicator of the MPI library, for
-    barriers and results. If `whole`, no warm-up precedes them. The values returned are
-    fields of a Measurement.
+    `comm` carries the operations of `work`, which is like a Workload. `world` is a
+    communicator of the MPI library, for barriers and results. If `whole`, no warm-up
+    precedes them. The values returned are fields of a Measurement.
     """
     times = np.zeros((2, iterations))
     used_s = np.zeros(iterations)
@@ -187,9 +187,10 @@ def _together(
     }
 
 
-def counters(comm: MPI.Intracomm | Gloo) -> dict[str, int]:
-    """Return a communicator's counters, or none if it is not mpimcast's."""
-    return comm.stats() if isinstance(comm, mpimcast.Intracomm) else {}
+def counters(comm: Any) -> dict[str, int]:
+    """Return mpimcast's counters, or none if it carries nothing out."""
+    counted: dict[str, int] = getattr(comm, "stats", dict)()
+    return counted
 
 
 def versions(comm: MPI.Intracomm | Gloo) -> dict[str, str]:
@@ -238,8 +239,8 @@ def _opened(
     return comm
 
 
-def main() -> None:
-    """Run one rank."""
+def arguments() -> argparse.Namespace:
+    """Return the arguments with which job.py has started this rank."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "socket", help="the socket on which job.py listens, or - to print the results"
@@ -251,9 +252,17 @@ def main() -> None:
     )
     parser.add_argument("--interface", default="lo", help="gloo's network interface")
     parser.add_argument("--shared", action="store_true", help="share the results")
+    parser.add_argument(
+        "--threads", action="store_true", help="gather in a thread in training steps"
+    )
     parser.add_argument("--whole", action="store_true", help="measure without warm-up")
     parser.add_argument("tasks", help="JSON: [[collective, bytes, iterations], ...]")
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Run one rank."""
+    options = arguments()
     world = MPI.Intracomm(MPI.COMM_WORLD)
     reporter = Reporter(options.socket, world.rank)
     comm = _opened(world, options.transport, options.interface)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """PyTorch's training over mpimcast: FSDP's collectives, and a process group backend.
 
-``apply(model, comm)`` lets FSDP2 gather parameters by multicast, beside the MPI
-library's Reduce-Scatter. ``dist.init_process_group("mpimcast")`` lets programs of other
+``apply(model, comm)`` lets FSDP2 gather parameters by multicast, beside a
+Reduce-Scatter. ``dist.init_process_group("mpimcast")`` lets programs of other
 kinds run unchanged. Importing this package imports torch, initialises MPI, and makes
 the backend known to torch. README.md in the folder above has a section on it.
 """

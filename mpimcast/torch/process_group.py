@@ -25,8 +25,9 @@ _Tensors = list[torch.Tensor]
 class ProcessGroup(dist.ProcessGroup):
     """The process group that ``dist.init_process_group("mpimcast")`` makes.
 
-    Its gathers, broadcasts and barriers are mpimcast's, its Reduce-Scatter is the MPI
-    library's, and everything else is gloo's. Constructing it is collective.
+    Its gathers, broadcasts and barriers are mpimcast's, its Reduce-Scatter goes by
+    messages of the MPI library, and everything else is gloo's. Constructing it is
+    collective.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""FSDP2's reduction of gradients, by the MPI library's Reduce-Scatter."""
+"""FSDP2's reduction of gradients, by the MPI library's messages."""
 
 from __future__ import annotations
 

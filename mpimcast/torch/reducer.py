@@ -40,8 +40,8 @@ class _Call:
 class Reducer:
     """The Reduce-Scatter of one communicator.
 
-    The MPI library's collectives wait forever for a rank that has ended. So mpimcast
-    calls the roll of the communicator meanwhile.
+    The MPI library waits forever for a rank that has ended. So mpimcast calls the roll
+    of the communicator meanwhile.
 
     Parameters
     ----------
@@ -98,17 +98,15 @@ class Reducer:
         kind: dist.ReduceOp.RedOpType,
     ) -> None:
         begin_ns = time.monotonic_ns()
-        summands, request = reduction.start(self._comm, whole)
-        self._wait(request, (whole, summands))
-        reduction.finish(output, summands, kind)
         state = self._comm._need_state()  # noqa: SLF001 -- our own class
-        state.thresholds.tally.add_library("Reduce_scatter", output.nbytes, begin_ns)
-
-    def _wait(self, request: MPI.Request, buffers: object) -> None:
-        """Wait for the MPI library; raise RankLeft if a rank leaves instead."""
-        private = self._comm._need_state()._private  # noqa: SLF001 -- our own classes
+        private = state._private  # noqa: SLF001 -- our own class
         absence = None if private is None else private.absence("Reduce-Scatter")
-        complete_transfer(request, buffers, absence)
+
+        def wait(request: MPI.Request, tensors: object) -> None:
+            complete_transfer(request, tensors, absence)
+
+        output.copy_(reduction.reduce_scatter(self._comm, whole, kind, wait))
+        state.thresholds.tally.add_library("Reduce_scatter", output.nbytes, begin_ns)
 
     def close(self) -> None:
         """Finish what was started, and end the thread."""

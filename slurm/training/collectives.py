@@ -103,18 +103,36 @@ class _Reduction(_fsdp_api.ReduceScatter):
         return self._meter.waiting(self._inner, *arguments, **options)
 
 
-def choose(way: str, model: torch.nn.Module) -> Meter:
-    """Let a sharded model communicate in one of WAYS. Collective."""
+def choose(
+    way: str, model: torch.nn.Module, **settings: Any
+) -> tuple[Meter, mpimcast.torch.Collectives | None]:
+    """Let a sharded model communicate in one of WAYS. Collective.
+
+    Parameters
+    ----------
+    way, model
+        One of WAYS, and the model.
+    **settings
+        Settings of mpimcast, which has none to do with gloo.
+
+    Returns
+    -------
+    meter : Meter
+        Times and counts what follows.
+    used : mpimcast.torch.Collectives or None
+        What is to be freed after the training.
+    """
     meter = Meter()
+    used = None
     gather: Any = _fsdp_collectives.DefaultAllGather()
     reduction: Any = _fsdp_collectives.DefaultReduceScatter()
     if way != "gloo":
-        settings = {"transport": "mpi"} if way == "mpi" else {}
-        gather, reduction = mpimcast.torch.apply(model, **settings)
+        settings |= {"transport": "mpi"} if way == "mpi" else {}
+        used = gather, reduction = mpimcast.torch.apply(model, **settings)
     modules = [each for each in model.modules() if isinstance(each, FSDPModule)]
     for module in modules:
         module.set_custom_all_gather(_Gather(gather, meter))
         module.set_custom_reduce_scatter(_Reduction(reduction, meter))
     for module, following in pairwise(modules):
         module.set_modules_to_forward_prefetch([following])
-    return meter
+    return meter, used

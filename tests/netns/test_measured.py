@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import pytest
+import support
 
 from bench.jobs import job, measurement
 from bench.jobs.contenders import CONTENDERS, Contender
 from bench.jobs.measurement import Measurement, Network
+from bench.jobs.payload import LAYERS, STEPS, payload_bytes
 from bench.jobs.setup import Setup, Task
 from bench.testbed.cluster import BURST_BYTES, Cluster
 
@@ -52,6 +54,42 @@ def test_a_job_of_each_contender(name: str, cluster: Cluster) -> None:
     for nbytes in sent:
         assert blocks < nbytes / BLOCK_BYTES / ALLGATHERS < 1.1 * blocks
     assert (gathered.counters.get("epochs", 0) > 0) == CONTENDERS[name].ours
+
+
+@pytest.mark.parametrize(
+    ("name", "gathers", "reductions"),
+    [
+        ("mpimcast", 1, NRANKS - 1),
+        pytest.param("mpimcast-mpich", 1, NRANKS - 1, marks=pytest.mark.long),
+        pytest.param("mpich", NRANKS - 1, NRANKS - 1, marks=pytest.mark.long),
+        pytest.param("openmpi", NRANKS - 1, NRANKS - 1, marks=pytest.mark.long),
+        pytest.param("openmpi-tuned", NRANKS - 1, NRANKS - 1, marks=pytest.mark.long),
+        # Gloo sends as much for a Reduce-Scatter as for an Allreduce.
+        pytest.param("gloo", NRANKS - 1, 2 * (NRANKS - 1), marks=pytest.mark.long),
+    ],
+)
+def test_a_job_that_trains(
+    name: str, gathers: int, reductions: int, cluster: Cluster
+) -> None:
+    """A host sends what the contender's algorithms do, and all gradients are right.
+
+    In each layer's two gathers and its reduction it sends so many blocks. In a mixed
+    step those of the reduction are twice as large.
+    """
+    support.torch_variables()
+    setup = Setup(Network("cluster", rate_mbit=RATE_MBIT), range(NRANKS), cluster)
+    tasks = [Task(kind, BLOCK_BYTES, 2) for kind in STEPS]
+    found = job.run("T", setup, CONTENDERS[name], tasks)
+    for each, factor in zip(found, (1, 2), strict=True):
+        assert each.wrong_bytes == 0
+        assert "torch" in each.versions
+        assert (each.counters.get("epochs", 0) > 0) == CONTENDERS[name].ours
+        blocks = LAYERS * (2 * gathers + factor * reductions)
+        for rank in range(NRANKS):
+            sent = each.ports[f"host{rank}"]["sent_bytes"] / BLOCK_BYTES / 2
+            assert blocks < sent < 1.1 * blocks
+        received = payload_bytes(each.collective, NRANKS, BLOCK_BYTES) - BURST_BYTES
+        assert min(each.seconds) >= received * 8 / RATE_MBIT / 1e6
 
 
 def _require(name: str) -> None:

@@ -66,6 +66,8 @@ def test_overlap(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> None:
         counted = overlaps(gathers, reductions)
         beside_ns, possible_ns = map(sum, zip(*counted, strict=True))
         reducing_ns = sum(end - begin for begin, end in reductions)
+        times_s = [each / 1e9 for each in (beside_ns, possible_ns, reducing_ns)]
+        print("{}: {:.2f} s beside, {:.2f} possible, of {:.2f}".format(path, *times_s))
         assert possible_ns > 0.2 * reducing_ns, "the gathers were over too early"
         assert beside_ns >= 0.8 * possible_ns, counted
 

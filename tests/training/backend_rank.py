@@ -7,6 +7,8 @@ train as one process does.
 
 from __future__ import annotations
 
+import itertools
+
 import cases
 import pytest
 import torch
@@ -63,19 +65,19 @@ def gathers(rank: int, nranks: int) -> None:
 
 def reductions(rank: int, nranks: int) -> None:
     """Reduce and scatter, and compare with the sum in 32 bits, rounded once."""
-    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
-        for op, reduced in OPS.items():
-            ranks = [block(each, 6 * nranks, dtype) + 1 for each in range(nranks)]
-            exact = reduced(torch.stack(ranks).double()).to(dtype).chunk(nranks)[rank]
-            place = torch.zeros(6, dtype=dtype)
-            dist.reduce_scatter_single(place, ranks[rank], op=op)
-            torch.testing.assert_close(place, exact, rtol=1e-6, atol=0)
-            dist.reduce_scatter(place, list(ranks[rank].chunk(nranks)), op=op)
-            torch.testing.assert_close(place, exact, rtol=1e-6, atol=0)
-            whole = ranks[rank].clone()
-            own = whole.chunk(nranks)[rank]
-            dist.reduce_scatter_single(own, whole, op=op)  # in place
-            torch.testing.assert_close(own, exact, rtol=1e-6, atol=0)
+    kinds = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+    for dtype, nitems, (op, reduced) in itertools.product(kinds, (1, 6), OPS.items()):
+        ranks = [block(each, nitems * nranks, dtype) + 1 for each in range(nranks)]
+        exact = reduced(torch.stack(ranks).double()).to(dtype).chunk(nranks)[rank]
+        place = torch.zeros(nitems, dtype=dtype)
+        dist.reduce_scatter_single(place, ranks[rank], op=op)
+        torch.testing.assert_close(place, exact, rtol=1e-6, atol=0)
+        dist.reduce_scatter(place, list(ranks[rank].chunk(nranks)), op=op)
+        torch.testing.assert_close(place, exact, rtol=1e-6, atol=0)
+        whole = ranks[rank].clone()
+        own = whole.chunk(nranks)[rank]
+        dist.reduce_scatter_single(own, whole, op=op)  # in place
+        torch.testing.assert_close(own, exact, rtol=1e-6, atol=0)
     for wrong, words in (
         (dist.ReduceOp.BXOR, "cannot reduce by"),
         (dist.ReduceOp.AVG, "cannot reduce torch.int64"),

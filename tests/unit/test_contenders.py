@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.cells.cells import CELLS
+from bench.cells.effort import Effort
 from bench.jobs import contenders
 from bench.jobs.contenders import CONTENDERS
 
@@ -48,7 +50,7 @@ def test_unknown_contender(capsys: pytest.CaptureFixture[str]) -> None:
 def test_gloo_that_is_not_installed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without torch gloo is left out with a note, and to ask for it is an error.
+    """Without torch gloo and T are left out with a note; to ask for gloo is an error.
 
     An installation that was interrupted does not count: its last file is missing.
     """
@@ -56,6 +58,8 @@ def test_gloo_that_is_not_installed(
     (tmp_path / "lib").mkdir()
     assert "gloo" not in [each.name for each in contenders.installed()]
     assert "left out, since not installed:" in capsys.readouterr().out
+    assert list(CELLS["T"].measure(Effort())) == []
+    assert "cell T is left out" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         parse("--contenders", "mpimcast,gloo")
     assert "not installed: gloo;" in capsys.readouterr().err

@@ -10,54 +10,13 @@ from html import escape
 from pathlib import Path
 
 import pytest
+from measurements import BLOCK_BYTES, MEASUREMENTS, NETWORK, measured
 from support import ROOT, skip_or_fail
 
-from bench.cells import comparison, goals, summary
+from bench.cells import comparison, summary
 from bench.cells.ratio import ratio
 from bench.jobs import job, measurement
-from bench.jobs.measurement import Measurement, Network
 from bench.page.spread import Spread
-
-NETWORK = Network("cluster", rate_mbit=80, burst_bytes=1000)  # 10^7 bytes a second
-BLOCK_BYTES = 100_000
-
-
-def measured(
-    contender: str, round_: int, seconds: list[float], **changes: object
-) -> Measurement:
-    """Return a measurement of an Allgather of four ranks, with these changes.
-
-    It has two hosts' ports and the two switch ports to these hosts. The same number of
-    bytes left through each port.
-    """
-    port = {"sent_bytes": 4 * BLOCK_BYTES, "sent_frames": 9, "dropped_frames": 1}
-    found = Measurement(
-        cell="A",
-        contender=contender,
-        collective="Allgather",
-        nranks=4,
-        block_bytes=BLOCK_BYTES,
-        round=round_,
-        network=NETWORK,
-        seconds=seconds,
-        processor_seconds=[0.5 for _ in seconds],
-        ports={
-            name: port for kind in ("host", "to") for name in (f"{kind}0", f"{kind}1")
-        },
-        counters={"epochs": 4, "rx_lost_chunks": 3, "tx_repair_bytes": 50},
-        lost={"bytes": 40},
-        versions={"mpi": "some MPI"},
-        load=[1.0, 2.0],
-        begin="2026-01-01",
-    )
-    return dataclasses.replace(found, **changes)  # type: ignore[arg-type]
-
-
-MEASUREMENTS = [
-    *(measured("mpimcast", 0, [1, 2, 3]), measured("mpimcast", 1, [4, 4, 4])),
-    *(measured("mpich", 0, [3]), measured("mpich", 1, [2])),
-    *(measured("openmpi-tuned", 0, [2]), measured("openmpi-tuned", 1, [2])),
-]
 
 
 def test_lines() -> None:
@@ -127,108 +86,6 @@ def test_gloo() -> None:
     assert compared.speed_over_gloo is compared.processor_share_of_gloo is None
 
 
-def test_goals_beside_gloo() -> None:
-    """Processor time is compared with gloo's, the speed with the best peer's only."""
-    sizes = (goals.MIB, 2 * goals.MIB)
-    measurements = [
-        measured(name, 0, [1], block_bytes=nbytes, processor_seconds=[used_s])
-        for nbytes in sizes
-        for name, used_s in (("mpimcast", 3 * nbytes), ("mpich", 9 * goals.MIB))
-    ]
-    what = "processor time as a share of gloo's"
-    assert what not in {
-        each.goal.what for each in goals.reached(summary.summarise(measurements))
-    }
-    measurements += [
-        measured(
-            "gloo", 0, [0.1], block_bytes=nbytes, processor_seconds=[4 * goals.MIB]
-        )
-        for nbytes in sizes
-    ]
-    found = {
-        each.goal.what: (each.figure, each.holds, each.block_bytes)
-        for each in goals.reached(summary.summarise(measurements))
-    }
-    assert found[what] == (1.5, False, 2 * goals.MIB)
-    assert found["times as fast as the best peer"][0] == 1
-
-
-def test_goals() -> None:
-    """A goal's worst figure counts; a goal that was not measured is left out."""
-    measurements = [
-        measured(contender, 0, [seconds], block_bytes=nbytes)
-        for nbytes, ours_s in ((goals.KIB, 9), (goals.MIB, 2), (2 * goals.MIB, 1))
-        for contender, seconds in (
-            ("mpimcast", ours_s),
-            ("mpich", 1.96),
-            ("openmpi", 3),
-        )
-    ]
-    found = {
-        each.goal.what: (each.figure, each.holds, each.block_bytes)
-        for each in goals.reached(summary.summarise(measurements))
-    }
-    assert found["times as fast as the best peer"] == (0.98, True, goals.MIB)
-    assert found["chunks lost"] == (3, False, goals.MIB)
-    assert "blocks over the trunk" not in found
-
-
-def test_goals_under_loss() -> None:
-    """A time under loss is compared with the time without loss in the same round."""
-    lossy = dataclasses.replace(NETWORK, loss=0.01)
-    measurements = [
-        measured("mpimcast", number, [seconds], cell="D", network=network)
-        for network, rounds in ((NETWORK, (1, 2, 4)), (lossy, (1.5, 2, 8)))
-        for number, seconds in enumerate(rounds)
-    ]
-    found = {
-        each.goal.what: each for each in goals.reached(summary.summarise(measurements))
-    }
-    assert found["time as a multiple of that without loss"].figure == 1.5
-    assert not found["time as a multiple of that without loss"].holds
-    assert found["bytes repaired for each byte lost"].figure == 50 / 40
-
-
-def test_goals_with_several_ranks_a_host() -> None:
-    """A host is sent the blocks of other hosts' ranks, of which there are two here."""
-    network = dataclasses.replace(NETWORK, ranks_per_host=2)
-    measurements = [
-        measured(contender, 0, [seconds], cell="H", network=network)
-        for contender, seconds in (("mpimcast", 1), ("openmpi-han", 2))
-    ]
-    ((scenario, _),) = summary.summarise(measurements).items()
-    assert scenario.title().startswith("Allgather, P = 4, 2 ranks a host")
-    assert scenario.payload_bytes(BLOCK_BYTES) == 2 * BLOCK_BYTES
-    found = {
-        each.goal.what: each.figure
-        for each in goals.reached(summary.summarise(measurements))
-    }
-    assert found["times as fast as the best peer"] == 2
-    # The port to each host carried four blocks.
-    assert found["bytes a host is sent by payload"] == 2
-
-
-def test_goals_of_programs() -> None:
-    """Of a program all calls count, or those after the trials."""
-    ours = [[4.0] * 9 + [1.0] * 11, [2.0] * 20]
-    measurements = [
-        *(
-            measured("mpimcast-default", n, each, cell="I")
-            for n, each in enumerate(ours)
-        ),
-        *(measured("openmpi", n, [2.0] * 20, cell="I") for n in range(2)),
-    ]
-    found = {
-        each.goal.what: each.figure
-        for each in goals.reached(summary.summarise(measurements))
-    }
-    # The median of two rounds is their mean.
-    assert found["times as fast as the MPI library, with trials"] == pytest.approx(
-        (40 / 47 + 1) / 2
-    )
-    assert found["times as fast after them"] == 1.5
-
-
 def test_committed_tables() -> None:
     """The tables of both READMEs match the committed measurements."""
     try:
@@ -284,12 +141,6 @@ def test_conclusion() -> None:
     assert fast.endswith("(blocks of 2 KiB).")
     assert slow.startswith("C. ")
     assert "mpimcast is 0.25 times as fast" in slow
-
-
-def test_goal_labels() -> None:
-    """No two goals have the same label."""
-    labels = [goal.label for goal in goals.GOALS]
-    assert len(set(labels)) == len(labels)
 
 
 def test_stages() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import perfetto
@@ -22,7 +23,7 @@ from mpimcast._support.trace_file import (
     WAIT,
     Track,
 )
-from mpimcast.cli.trace import command, job, waits
+from mpimcast.cli.trace import command, job, profiles, waits
 from mpimcast.cli.trace import perfetto as export
 from mpimcast.cli.trace.clocks import Shift, align
 from mpimcast.cli.trace.job import Job, Traced
@@ -183,6 +184,61 @@ def test_arrows(tmp_path: Path) -> None:
         export.write(Job(traces, [], 0), [Shift(0, 0), Shift(-1000, 0)], file)
     arrows = [each for each in perfetto.load(path) if each["ph"] in "sf"]
     assert [(each["pid"], each["ts"]) for each in arrows] == [(1, 0.16), (0, 0.21)]
+
+
+# ---- profiles ----------------------------------------------------------------
+
+
+def profile(rank: int, pid: int, **event: object) -> dict[str, object]:
+    """Return what torch's profiler writes, with one event of process `pid`."""
+    usual = {"ph": "X", "cat": "cpu_op", "name": "add", "tid": 7, "ts": 3.5, "dur": 2.0}
+    return {
+        "distributedInfo": {"rank": rank},
+        "baseTimeNanoseconds": 1_000_000,
+        "traceEvents": [
+            {"ph": "M", "name": "process_name", "pid": pid, "tid": 7, "args": {}},
+            {"ph": "X", "cat": "Trace", "name": "whole", "pid": "Spans", "tid": "x"},
+            {"pid": pid, **usual, **event},
+        ],
+    }
+
+
+def test_profiles(tmp_path: Path) -> None:
+    """A profile's times are put on the clock of its process, and of no other."""
+    traces = [
+        Traced(replace(header(rank, pid=100 - rank), ahead_ns=900_000), events())
+        for rank in range(2)  # on two hosts, with the same number
+    ]
+    files = {
+        "right": json.dumps(profile(1, 100)),
+        "annotated": json.dumps(profile(1, 100, cat="user_annotation", ts=4.0, dur=1)),
+        "of another job": json.dumps(profile(1, 5)),
+        "broken": "{",
+        "list": "[]",
+        "without times": json.dumps(profile(0, 100, ts=None)),
+    }
+    for name, text in files.items():
+        (tmp_path / f"{name}{profiles.SUFFIX}").write_text(text)
+    found = profiles.load(tmp_path, traces)
+    bad = ("broken", "list", "without times")
+    assert [Path(each.partition(": ")[0]).name for each in found.bad] == [
+        f"{name}{profiles.SUFFIX}" for name in bad
+    ]
+    assert sorted(found.slices[1]) == [
+        ("add", "cpu_op", 7, 103_500, 105_500),
+        ("add", "user_annotation", 7, 104_000, 105_000),
+    ]
+    assert found.slices[0] == []
+    path = tmp_path / "trace.json"
+    with path.open("w") as file:
+        export.write(
+            Job(traces, [], 0), [Shift(0, 0), Shift(-1000, 0)], file, found.slices
+        )
+    shown = [each for each in perfetto.load(path) if each["ph"] == "X"]
+    assert [(each["pid"], each["ts"], each["dur"]) for each in shown] == [
+        (1, 0.5, 1.0),
+        (1, 0.0, 2.0),
+    ]
 
 
 # ---- the command -------------------------------------------------------------

@@ -3,7 +3,8 @@
 
 A job that runs with ``MPIMCAST_TRACE=DIR`` leaves a file of each process in DIR. This
 command puts them on one clock, writes a trace for ui.perfetto.dev, and prints who made
-whom wait. If DIR holds the files of several jobs, the latest is taken.
+whom wait. If DIR holds the files of several jobs, the latest is taken. What
+torch.profiler.tensorboard_trace_handler(DIR) has left there is shown, too.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpimcast.cli import arguments, commands
-from mpimcast.cli.trace import clocks, job, perfetto, table, waits
+from mpimcast.cli.trace import clocks, job, perfetto, profiles, table, waits
 
 if TYPE_CHECKING:
     import argparse
@@ -31,6 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"mpimcast trace: {folder} is no directory", file=sys.stderr)
         return 1
     found = job.load(folder)
+    profiled = profiles.load(folder, found.traces)
+    found.bad.extend(profiled.bad)
     for why in found.bad:
         print(f"mpimcast trace: {why}", file=sys.stderr)
     if not found.traces:
@@ -44,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     out = Path(options.out or folder / _OUT)
     try:
         with out.open("w", encoding="ascii") as file:
-            perfetto.write(found, shifts, file)
+            perfetto.write(found, shifts, file, profiled.slices)
     except OSError as error:
         print(f"mpimcast trace: {out}: {error.strerror or error}", file=sys.stderr)
         return 1

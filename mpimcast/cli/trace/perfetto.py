@@ -4,7 +4,8 @@
 The format is Chrome's Trace Event Format, in its JSON object form. A rank is a process
 there. Each stream has threads: one for its operations, with their stages below them
 (more, if operations overlap without one within the other), one for waits, and one for
-stalls and repairs. Arrows lead from a late entry to the end of a wait for it.
+stalls and repairs. Arrows lead from a late entry to the end of a wait for it. Below
+the streams are the threads that torch's profiler has recorded.
 """
 
 from __future__ import annotations
@@ -36,12 +37,16 @@ if TYPE_CHECKING:
     from mpimcast._support.trace_file import Events, Track
     from mpimcast.cli.trace.clocks import Shift
     from mpimcast.cli.trace.job import Job, Traced
+    from mpimcast.cli.trace.profiles import Slice
 
 # The most arrows; the longest waits have them.
 ARROWS_MAX = 10_000
 
 # Threads of a stream: those for operations have the numbers below the others.
 _WAITS, _REPAIRS, _THREADS = 14, 15, 16
+
+# The threads of a profile have numbers above those of all streams.
+_PROFILED = _THREADS << 16
 
 _REPAIR_NAMES = {LOST: "lost", REPAIRED: "repaired", RESENT: "resent"}
 
@@ -109,14 +114,28 @@ def slices(events: Events, track: int) -> Slices:
     return Slices(found, lanes)
 
 
-def write(job: Job, shifts: Sequence[Shift], file: TextIO) -> int:
+def write(
+    job: Job,
+    shifts: Sequence[Shift],
+    file: TextIO,
+    profiles: Sequence[Sequence[Slice]] = (),
+) -> int:
     """Write a job's traces to a file; return how many events were written.
 
     Processes are written one after the other, so that memory is needed for one only.
+
+    Parameters
+    ----------
+    job, shifts
+        The traces, and how to put each of them on the common clock.
+    file
+        A file of text.
+    profiles
+        For each trace, what torch's profiler has recorded; or nothing at all.
     """
     file.write('{"displayTimeUnit": "ns", "traceEvents": [\n')
     nentries = 0
-    for entry in _Export(job, shifts).entries():
+    for entry in _Export(job, shifts, profiles).entries():
         file.write(",\n" if nentries else "")
         file.write(json.dumps(entry))
         nentries += 1
@@ -127,8 +146,14 @@ def write(job: Job, shifts: Sequence[Shift], file: TextIO) -> int:
 class _Export:
     """Makes the format's events."""
 
-    def __init__(self, job: Job, shifts: Sequence[Shift]) -> None:
+    def __init__(
+        self,
+        job: Job,
+        shifts: Sequence[Shift],
+        profiles: Sequence[Sequence[Slice]],
+    ) -> None:
         self._job = job
+        self._profiles = profiles or [()] * len(job.traces)
         self._shifts = [shift.shift_ns for shift in shifts]
         self._numbers = {
             each.header.process.rank: number
@@ -138,6 +163,11 @@ class _Export:
             int(traced.events["begin_ns"].min()) + shift_ns
             for traced, shift_ns in zip(job.traces, self._shifts, strict=True)
             if len(traced.events)
+        ]
+        begins += [
+            min(each.begin_ns for each in profile) + shift_ns
+            for profile, shift_ns in zip(self._profiles, self._shifts, strict=True)
+            if profile
         ]
         self._origin_ns = min(begins, default=0)
         self._arrows: list[_Arrow] = []
@@ -157,6 +187,27 @@ class _Export:
                 continue
             yield from self._operations(number, track, stream, mine)
             yield from self._others(number, track, stream, mine)
+        yield from self._profile(number)
+
+    def _profile(self, number: int) -> Iterator[Entry]:
+        """Yield what torch's profiler has recorded in a process."""
+        profile = self._profiles[number]
+        threads = sorted({each.thread for each in profile})
+        places = {thread: place for place, thread in enumerate(threads, _PROFILED)}
+        for thread, place in places.items():
+            name = f"torch, thread {thread}"
+            yield _metadata(number, place, "thread_name", name=name)
+            yield _metadata(number, place, "thread_sort_index", sort_index=place)
+        for each in profile:
+            yield {
+                "ph": "X",
+                "name": each.name,
+                "cat": each.kind,
+                "pid": number,
+                "tid": places[each.thread],
+                "ts": self._us(number, each.begin_ns),
+                "dur": (each.end_ns - each.begin_ns) / 1000,
+            }
 
     def _operations(
         self, number: int, track: int, stream: Track, mine: Events
