@@ -99,6 +99,12 @@ class Case(NamedTuple):
         theirs = find(self.contenders, GLOO, self.ours.block_bytes)
         return share(self.ours.processor_s, theirs.processor_s if theirs else None)
 
+    def time_over(self, contender: str) -> float | None:
+        """Return mpimcast's time as a multiple of a contender's; None if unknown."""
+        theirs = find(self.contenders, contender, self.ours.block_bytes)
+        over = speed(self.ours, theirs) if theirs else None
+        return over.median if over else None
+
     def time_over_undisturbed(self) -> float | None:
         """Return mpimcast's time as a multiple of its time on an undisturbed network.
 

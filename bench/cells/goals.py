@@ -88,6 +88,10 @@ def _by_bare(case: Case) -> float | None:
     return 1 / best if best else None
 
 
+def _by_unprotected(case: Case) -> float | None:
+    return case.time_over(summary.OURS)
+
+
 def _lost(case: Case) -> float:
     return case.ours.lost_chunks
 
@@ -159,6 +163,7 @@ _PAIR = "Allgather+Reduce_scatter"
 _OVER_MPICH = "mpimcast-mpich"
 _SHARED = "mpimcast-shared"
 _BY_DEFAULT = "mpimcast-default"
+_AUTHENTICATED = "mpimcast-authenticate"
 
 _LEAST, _MOST = True, False  # whether the bound of a goal is a minimum
 _BY_CLEAN = "time as a multiple of that without loss"
@@ -224,6 +229,19 @@ GOALS = (
         where="interleaved order",
     ),
     Goal("B", "blocks over the trunk", _MOST, 4.3, _trunk_blocks, sizes=BIG),
+    *(
+        Goal(
+            cell,
+            "time with authentication as a multiple of that without",
+            _MOST,
+            1.05,
+            _by_unprotected,
+            name,
+            contender=_AUTHENTICATED,
+        )
+        for cell in ("A", "B")
+        for name in ("Allgather", "Bcast")
+    ),
     Goal("C", _BEST, _LEAST, 0.97, _best, sizes=[64 * KIB]),
     Goal("C", _BEST, _LEAST, 1.1, _best, sizes=[MIB, 4 * MIB]),
     Goal("C", _BEST, _LEAST, 0.97, _best, "Bcast", [64 * KIB]),

@@ -32,6 +32,8 @@ _COLOURS = {
     "mpimcast-mpich": "#e08214",
     "mpimcast-shared": "#e08214",
     "mpimcast-default": "#c1272d",
+    "mpimcast-authenticate": "#e08214",
+    "mpimcast-encrypt": "#7b3294",
     "mpich": "#0000a7",
     "mpich-tuned": "#0000a7",
     "openmpi": "#008176",

@@ -107,6 +107,17 @@ CONTENDERS = {
             defaults=True,
             cells="I",
         ),
+        *(
+            Contender(
+                f"mpimcast-{mode}",
+                f"mpimcast, PROTECT={mode} (over Open MPI 5)",
+                OPENMPI,
+                ours=True,
+                variables={"MPIMCAST_PROTECT": mode},
+                cells="ABC",
+            )
+            for mode in ("authenticate", "encrypt")
+        ),
         Contender("mpich", "MPICH 5", MPICH),
         # Allgather by a ring; Bcast by a chain, which is a tree in which each rank has
         # one child.

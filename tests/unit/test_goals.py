@@ -38,6 +38,26 @@ def test_goals_beside_gloo() -> None:
     assert found["times as fast as the best peer"][0] == 1
 
 
+def test_goals_of_protection() -> None:
+    """Authenticated operations are compared with unprotected ones, round by round."""
+    measurements = [
+        measured(name, round_, [seconds], block_bytes=goals.MIB)
+        for round_, ours_s in enumerate((1, 2, 4))
+        for name, seconds in (
+            ("mpimcast", ours_s),
+            ("mpimcast-authenticate", 1.02 * ours_s + 0.01),
+            ("mpimcast-encrypt", 3 * ours_s),
+        )
+    ]
+    found = {
+        each.goal.what: (each.figure, each.holds)
+        for each in goals.reached(summary.summarise(measurements))
+    }
+    figure, holds = found["time with authentication as a multiple of that without"]
+    assert figure == pytest.approx(1.025)
+    assert holds
+
+
 def test_goals() -> None:
     """A goal's worst figure counts; a goal that was not measured is left out."""
     measurements = [
