@@ -242,6 +242,11 @@ class NativeOperation:
             missing_chunks=waiting.missing_chunks,
         )
 
+    def ready(self) -> None:
+        """Let the operation begin on this rank if its description held it back."""
+        if self._request[0] != ffi.NULL:
+            self._calls.ready(self._request[0])
+
     def cancel(self) -> None:
         """Give up the operation if it was started and has not ended."""
         if self._request[0] != ffi.NULL:
