@@ -11,6 +11,9 @@
 /* Adds `value`, whose reference it takes over, to the module; NULL is an error. */
 int mmc_py_add(PyObject *module, const char *name, PyObject *value);
 
+/* Returns how many libraries this process has loaded so far. */
+PyObject *mmc_py_nloaded(PyObject *module, PyObject *none);
+
 /* Each adds its part to the module; on error they return -1 and set an exception. */
 int mmc_py_add_limits(PyObject *module);
 int mmc_py_add_sealing(PyObject *module);
