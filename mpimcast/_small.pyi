@@ -43,6 +43,16 @@ class Limits:
 # Returns how many libraries this process has loaded so far; it never falls.
 def nloaded() -> int: ...
 
+# ---- bell.c ------------------------------------------------------------------
+
+# Returns the address of a C function that takes the address of a 32-bit number. It sets
+# the number to 1 and wakes `listen`; it needs no lock of Python's.
+def bell() -> int: ...
+
+# Sleeps until that function has not been called `nheard` times in all; returns how
+# often it was.
+def listen(nheard: int, /) -> int: ...
+
 # ---- express.c ---------------------------------------------------------------
 
 # The express way of one communicator. Each method for a collective takes the

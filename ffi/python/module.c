@@ -28,6 +28,8 @@ static PyModuleDef_Slot slots[] = {
 
 static PyMethodDef functions[] = {
 	{ "nloaded", mmc_py_nloaded, METH_NOARGS, NULL },
+	{ "bell", mmc_py_bell, METH_NOARGS, NULL },
+	{ "listen", mmc_py_listen, METH_O, NULL },
 	{ NULL, NULL, 0, NULL },
 };
 
