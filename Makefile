@@ -20,7 +20,7 @@ TEST_PACKAGES := $(PACKAGES) clang libclang-rt-14-dev valgrind \
 # processor. Its tests run in parallel with others that need no exact timing: all these
 # are BESIDE. The remaining tests measure time: they come first, one after the other,
 # while the guest's kernel is being built.
-BESIDE := $(addprefix tests/, verbs structure packages unit sim programs training upstream \
+BESIDE := $(addprefix tests/, devices verbs structure packages unit sim programs training upstream \
 	foreign test_c.py test_fuzz.py test_documented.py)
 define TESTS
 	@$(PY) -m pytest -q $(LONG) tests $(addprefix --ignore=,$(BESIDE)); first=$$?; \
@@ -55,7 +55,7 @@ endif
 $(shell test "$$(cat .venv/where 2>/dev/null)" = "$$(pwd -P)" || rm -f .venv/tools)
 
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-cluster demo-train build wheel test test-all test-qemu bench baseline reference \
+.PHONY: help demo demo-cluster demo-train build wheel test test-all test-gpu test-qemu bench baseline reference \
 	guest guest-begin lint format clean packages
 
 help: ## this list
@@ -84,6 +84,9 @@ test: packages guest-begin .venv/dev .venv/wheel .venv-mpich/installed .venv-glo
 test-all: LONG := --long
 test-all: packages guest-begin .venv/dev .venv/wheel .venv-mpich/installed .venv-gloo/installed ## the tests in their long versions
 	$(TESTS)
+
+test-gpu: .venv/dev ## the tests of arrays on devices, on this machine's own
+	$(PY) -m pytest -q --gpu tests/devices
 
 test-qemu: TEST_PACKAGES += qemu-system-x86 kmod cpio
 test-qemu: packages .venv/dev ## some verbs tests on Debian's own kernel, emulated; some 10 minutes

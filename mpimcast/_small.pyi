@@ -26,10 +26,32 @@ class Limits:
     # is not the MPI library's nevertheless.
     @staticmethod
     def hold_back(function: Callable[[object], bool], /) -> None: ...
+    # Names the class of mpi4py's buffers, which may show a device's memory. From then
+    # on each asks `function` of a message that is below, unless that is certainly in
+    # the host's memory, whether it is in a device's; then it does not count as below.
+    @staticmethod
+    def heed_devices(
+        buffer_type: type, function: Callable[[object], bool], /
+    ) -> None: ...
     # Returns how many messages were below the limits, and the MPI library's.
     def nsmall(self) -> int: ...
     # Sets the limits of a whole result and of a block.
     def set(self, result_bytes: int, block_bytes: int, /) -> None: ...
+
+# ---- loaded.c ----------------------------------------------------------------
+
+# Returns how many libraries this process has loaded so far; it never falls.
+def nloaded() -> int: ...
+
+# ---- bell.c ------------------------------------------------------------------
+
+# Returns the address of a C function that takes the address of a 32-bit number. It sets
+# the number to 1 and wakes `listen`; it needs no lock of Python's.
+def bell() -> int: ...
+
+# Sleeps until that function has not been called `nheard` times in all; returns how
+# often it was.
+def listen(nheard: int, /) -> int: ...
 
 # ---- express.c ---------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from mpimcast._session import targets
+from mpimcast._session import hosted, targets
 from mpimcast._session.collectives import Allgather, Allgatherv, Bcast
 from mpimcast._session.nonblocking import Nonblocking
 
@@ -96,7 +96,7 @@ class Intracomm(Nonblocking):
         MPI.Exception
             If an argument is not valid, as in mpi4py.
         BufferError
-            If a buffer is memory of a device that the CPU cannot read.
+            If a buffer is memory of a device that mpimcast cannot have copied.
 
         Notes
         -----
@@ -137,7 +137,7 @@ class Intracomm(Nonblocking):
         MPI.Exception
             If an argument is not valid, as in mpi4py.
         BufferError
-            If a buffer is memory of a device that the CPU cannot read.
+            If a buffer is memory of a device that mpimcast cannot have copied.
 
         Notes
         -----
@@ -176,7 +176,7 @@ class Intracomm(Nonblocking):
         MPI.Exception
             If an argument is not valid, as in mpi4py.
         BufferError
-            If `buf` is memory of a device that the CPU cannot read.
+            If `buf` is memory of a device that mpimcast cannot have copied.
 
         Notes
         -----
@@ -242,7 +242,7 @@ class Intracomm(Nonblocking):
         begin_ns = time.monotonic_ns()
         ours = self._carry_ours(state, kind, library, *arguments)
         if ours is False:
-            library(self, *arguments)
+            hosted.run(library, self, *arguments)
         if ours is not None:
             state.thresholds.tally.count(kind, arguments, ours=ours, begin_ns=begin_ns)
 
@@ -263,7 +263,9 @@ class Intracomm(Nonblocking):
         carrier = targets.carrier(self, state, collective)
         if carrier is None:
             return False
-        return carrier.run(collective, arguments, lambda: library(self, *arguments))
+        return carrier.run(
+            collective, arguments, lambda: hosted.run(library, self, *arguments)
+        )
 
     def bcast(self, obj: Any, root: int = 0) -> Any:
         """Send the root's object to all ranks.

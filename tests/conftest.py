@@ -10,7 +10,9 @@ import support
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--long``, ``--qemu`` and ``--shm``."""
+    """Add ``--gpu``, ``--long``, ``--qemu`` and ``--shm``."""
+    real = "run the tests of tests/devices on this machine's devices"
+    parser.addoption("--gpu", action="store_true", help=real)
     parser.addoption("--long", action="store_true", help="run the long versions too")
     debian = "run the verbs tests on Debian's own kernel, emulated"
     parser.addoption("--qemu", action="store_true", help=debian)

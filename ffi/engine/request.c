@@ -130,7 +130,8 @@ void mmc_stream_start_queued(struct mmc_stream *stream, uint64_t now_ns)
 
 		if (mmc_epochs_is_poisoned(&stream->epochs))
 			mmc_request_fail_poisoned(request);
-		else if (mmc_epochs_ready(&stream->epochs))
+		else if (!request->operation.unready &&
+			 mmc_epochs_ready(&stream->epochs))
 			activate(request, now_ns);
 		else
 			return;
@@ -253,7 +254,8 @@ int mmc_request_start(struct mmc_stream *stream,
 			   (uint8_t *)new->memory + memory_bytes);
 	new->op = NULL;
 	new->base = new->operation.recv;
-	put_own_block(new);
+	if (!operation->unready)
+		put_own_block(new);
 	new->start_ns = mmc_team_now_ns(stream->team);
 	new->failure = (struct mmc_failure){ .culprit = UINT32_MAX };
 	new->held = true;
@@ -266,4 +268,15 @@ int mmc_request_start(struct mmc_stream *stream,
 	mmc_stream_start_queued(stream, new->start_ns);
 	*request = new;
 	return 0;
+}
+
+void mmc_request_set_ready(struct mmc_request *request)
+{
+	struct mmc_stream *stream = request->stream;
+
+	if (!request->operation.unready || mmc_request_is_complete(request))
+		return;
+	request->operation.unready = 0;
+	put_own_block(request);
+	mmc_stream_start_queued(stream, mmc_team_now_ns(stream->team));
 }

@@ -6,8 +6,8 @@
 #include "engine/state.h"
 
 /*
- * Starts an operation: puts this rank's block in its place in the result, queues a
- * request, and activates what can be. Returns 0 with `*request` set, -MMC_EINVAL if an
+ * Starts an operation: puts this rank's block in its place in the result unless it is
+ * not ready, queues a request, and activates what can be. Returns 0 with `*request` set, -MMC_EINVAL if an
  * argument is wrong or this rank has left the stream, or -MMC_ENOMEM.
  */
 int mmc_request_start(struct mmc_stream *stream,
@@ -15,9 +15,12 @@ int mmc_request_start(struct mmc_stream *stream,
 		      struct mmc_request **request);
 
 /*
- * Activates queued requests, in order, as long as the stream is ready for more. If the
- * stream is poisoned, fails them all.
+ * Activates queued requests, in order, as long as the stream is ready for more, and they
+ * are. If the stream is poisoned, fails them all.
  */
 void mmc_stream_start_queued(struct mmc_stream *stream, uint64_t now_ns);
+
+/* Puts the block of a request that was not ready in its place, and activates what can be. */
+void mmc_request_set_ready(struct mmc_request *request);
 
 #endif

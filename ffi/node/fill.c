@@ -75,7 +75,7 @@ bool mmc_node_fill(struct mmc_node_request *request)
 			  !mmc_cursor_before(stream->nread,
 					     request->first_piece + nbefore);
 
-	if (!is_free(stream) || !is_entered)
+	if (request->operation.unready || !is_free(stream) || !is_entered)
 		return false;
 	line->digests[slot] = request->digest;
 	line->words[slot] = (struct mmc_node_words){

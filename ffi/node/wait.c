@@ -85,6 +85,10 @@ mmc_node_find_awaited(const struct mmc_node_stream *stream)
 	struct mmc_node_awaited whom;
 	uint32_t member;
 
+	if (stream->nread == stream->nfilled &&
+	    stream->first->operation.unready)
+		return awaited(stream, stream->member,
+			       &stream->lines[stream->member].filled);
 	if (stream->nread == stream->nfilled) {
 		/* The next slot is not free: a member has not read an older piece. */
 		struct mmc_node_awaited slowest;
@@ -262,7 +266,8 @@ void mmc_node_check_patience(struct mmc_node_request *request, uint64_t now_ns)
 					 : options->entry_timeout_ns;
 
 	count_stalled(request, now_ns);
-	if (whom.moved)
+	/* This rank waits for itself if its operation is not ready. */
+	if (whom.moved || whom.rank == options->rank)
 		return;
 	if (now_ns - request->looked_ns >= LOOK_NS) {
 		request->looked_ns = now_ns;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "python/limits.h"
 
+#include "python/plain.h"
 #include "python/small.h"
 
 #include <limits.h>
@@ -17,6 +18,12 @@
  * nevertheless. NULL for as long as no message is such.
  */
 static PyObject *_Atomic holds_back;
+
+/*
+ * Called with a message that is small, unless it is certainly in the host's memory; says
+ * whether it is in a device's. NULL before MPI is in use.
+ */
+static PyObject *_Atomic on_device;
 
 struct limits {
 	PyObject_HEAD
@@ -208,20 +215,45 @@ static int count_small(struct limits *limits)
 	return 1;
 }
 
+/* Returns whether `function`, which may be NULL, says so of a message; or -1. */
+static int asked(PyObject *function, PyObject *message)
+{
+	PyObject *answer;
+	int result;
+
+	if (function == NULL)
+		return 0;
+	answer = PyObject_CallFunctionObjArgs(function, message, NULL);
+	if (answer == NULL)
+		return -1;
+	result = PyObject_IsTrue(answer);
+	Py_DECREF(answer);
+	return result;
+}
+
+static bool is_of_host(PyObject *message)
+{
+	PyObject *buffer;
+	bool result;
+
+	if (!PyList_CheckExact(message) && !PyTuple_CheckExact(message))
+		return mmc_py_is_of_host(message);
+	buffer = PySequence_GetItem(message, 0);
+	if (buffer == NULL)
+		PyErr_Clear(); /* empty, which is mpi4py's to refuse */
+	result = buffer == NULL || mmc_py_is_of_host(buffer);
+	Py_XDECREF(buffer);
+	return result;
+}
+
 /* Returns the answer for a message that is small: whether Python lets it pass. */
 static int passes(PyObject *message, struct limits *limits)
 {
-	PyObject *held;
-	int result;
+	int held = asked(holds_back, message);
 
-	if (holds_back == NULL)
-		return count_small(limits);
-	held = PyObject_CallFunctionObjArgs(holds_back, message, NULL);
-	if (held == NULL)
-		return -1;
-	result = PyObject_IsTrue(held);
-	Py_DECREF(held);
-	return result != 0 ? -(result < 0) : count_small(limits);
+	if (held == 0 && !is_of_host(message))
+		held = asked(on_device, message);
+	return held != 0 ? -(held < 0) : count_small(limits);
 }
 
 int mmc_py_is_below(PyObject *self, PyObject *message, enum mmc_py_form form)
@@ -288,14 +320,33 @@ static PyObject *limits_nsmall(PyObject *self, PyObject *none)
 }
 
 /* Keeps the function for ever, since other threads may be about to call it. */
-static PyObject *limits_hold_back(PyObject *type, PyObject *function)
+static void keep(PyObject *_Atomic *place, PyObject *function)
 {
 	PyObject *none = NULL;
 
-	(void)type;
 	Py_INCREF(function);
-	if (!atomic_compare_exchange_strong(&holds_back, &none, function))
+	if (!atomic_compare_exchange_strong(place, &none, function))
 		Py_DECREF(function);
+}
+
+static PyObject *limits_hold_back(PyObject *type, PyObject *function)
+{
+	(void)type;
+	keep(&holds_back, function);
+	Py_RETURN_NONE;
+}
+
+/* The arguments are the class of mpi4py's buffers, and a function. */
+static PyObject *limits_heed_devices(PyObject *type, PyObject *arguments)
+{
+	PyObject *doubted, *function;
+
+	(void)type;
+	if (!PyArg_ParseTuple(arguments, "OO:heed_devices", &doubted,
+			      &function))
+		return NULL;
+	mmc_py_doubt(doubted);
+	keep(&on_device, function);
 	Py_RETURN_NONE;
 }
 
@@ -306,6 +357,8 @@ static PyMethodDef methods[] = {
 	{ "nsmall", limits_nsmall, METH_NOARGS, NULL },
 	{ "set", limits_set, METH_VARARGS, NULL },
 	{ "hold_back", limits_hold_back, METH_O | METH_STATIC, NULL },
+	{ "heed_devices", limits_heed_devices, METH_VARARGS | METH_STATIC,
+	  NULL },
 	{ NULL, NULL, 0, NULL },
 };
 

@@ -8,7 +8,8 @@
  * is the whole buffer, since elsewhere ranks may have buffers of different sizes.
  * Whoever is told no parses the message, and comes to the same decision.
  *
- * Messages into memory that ranks share are never the MPI library's. Python knows them.
+ * Messages into memory that ranks share are never the MPI library's, and it may not be
+ * able to read those in the memory of a device. Python knows them.
  */
 #ifndef MMC_PYTHON_LIMITS_H
 #define MMC_PYTHON_LIMITS_H

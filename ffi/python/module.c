@@ -26,9 +26,17 @@ static PyModuleDef_Slot slots[] = {
 	{ 0, NULL },
 };
 
+static PyMethodDef functions[] = {
+	{ "nloaded", mmc_py_nloaded, METH_NOARGS, NULL },
+	{ "bell", mmc_py_bell, METH_NOARGS, NULL },
+	{ "listen", mmc_py_listen, METH_O, NULL },
+	{ NULL, NULL, 0, NULL },
+};
+
 static struct PyModuleDef definition = {
 	PyModuleDef_HEAD_INIT,
 	.m_name = "_small",
+	.m_methods = functions,
 	.m_slots = slots,
 };
 

@@ -6,7 +6,7 @@
 /* The formats of numbers that mpi4py knows, one letter each. */
 #define FORMATS "BbhHiIlLqQfd?"
 
-static PyObject *array_type, *dtype_name;
+static PyObject *array_type, *dtype_name, *obj_name, *doubted_type;
 
 /* NumPy has one object for each of its own types, so another object is another type. */
 static bool is_plain_type(const struct mmc_py_numpy *numpy, PyObject *dtype)
@@ -41,6 +41,8 @@ static bool take_array(const struct mmc_py_numpy *numpy, PyObject *array,
 
 static bool take_by_format(PyObject *object, int flags, Py_buffer *view)
 {
+	if (!mmc_py_is_of_host(object))
+		return false;
 	if (!take(object, flags | PyBUF_ND | PyBUF_FORMAT, view))
 		return false;
 	if (view->format != NULL && strlen(view->format) == 1 &&
@@ -65,6 +67,28 @@ bool mmc_py_take_plain(const struct mmc_py_numpy *numpy, PyObject *object,
 	return false;
 }
 
+void mmc_py_doubt(PyObject *type)
+{
+	Py_INCREF(type);
+	doubted_type = type;
+}
+
+bool mmc_py_is_of_host(PyObject *object)
+{
+	PyObject *owner;
+	bool result;
+
+	if (!PyMemoryView_Check(object))
+		return (PyObject *)Py_TYPE(object) != doubted_type &&
+		       PyObject_CheckBuffer(object);
+	owner = PyObject_GetAttr(object, obj_name);
+	result = owner != NULL && (PyObject *)Py_TYPE(owner) != doubted_type;
+	if (owner == NULL)
+		PyErr_Clear(); /* the view was released */
+	Py_XDECREF(owner);
+	return result;
+}
+
 int mmc_py_prepare_plain(void)
 {
 	PyObject *module = PyImport_ImportModule("array");
@@ -74,5 +98,7 @@ int mmc_py_prepare_plain(void)
 	array_type = PyObject_GetAttrString(module, "array");
 	Py_DECREF(module);
 	dtype_name = PyUnicode_InternFromString("dtype");
-	return array_type == NULL || dtype_name == NULL ? -1 : 0;
+	obj_name = PyUnicode_InternFromString("obj");
+	return array_type == NULL || dtype_name == NULL || obj_name == NULL ? -1
+									    : 0;
 }

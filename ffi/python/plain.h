@@ -29,6 +29,7 @@ typedef struct {
 PyAPI_FUNC(int)
 	PyObject_GetBuffer(PyObject *object, Py_buffer *view, int flags);
 PyAPI_FUNC(void) PyBuffer_Release(Py_buffer *view);
+PyAPI_FUNC(int) PyObject_CheckBuffer(PyObject *object);
 
 #define PyBUF_SIMPLE 0
 #define PyBUF_WRITABLE 0x0001
@@ -49,6 +50,18 @@ struct mmc_py_numpy {
  */
 bool mmc_py_take_plain(const struct mmc_py_numpy *numpy, PyObject *object,
 		       bool writable, Py_buffer *view);
+
+/*
+ * Names the class whose objects, and views of them, may show memory of a device as if it
+ * were the host's: mpi4py's buffer. It is named before any buffer is looked at.
+ */
+void mmc_py_doubt(PyObject *type);
+
+/*
+ * Returns whether the memory of an object is certainly the host's. Objects without the
+ * buffer protocol may have memory of a device.
+ */
+bool mmc_py_is_of_host(PyObject *object);
 
 /* Finds the class of Python's own arrays; on error it returns -1 with an exception. */
 int mmc_py_prepare_plain(void);

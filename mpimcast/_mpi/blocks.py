@@ -85,7 +85,7 @@ def receiving(recvbuf: Any, nblocks: int) -> Blocks:
     buffer, counts, displacements, datatype = _items(recvbuf)
     if isinstance(datatype, str):
         datatype = MPI.Datatype.fromcode(datatype)
-    owner, address, length, extent = buffers.locate(buffer, datatype, "recvbuf")
+    owner, address, length, extent = buffers.locate(buffer, datatype)
     if counts is None:
         # mpi4py divides the items evenly, and gives what is left to the first blocks.
         each, nleft = divmod(length // extent if length else 0, nblocks)

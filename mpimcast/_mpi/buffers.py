@@ -8,11 +8,15 @@ module then parses the messages that mpi4py accepts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from mpi4py import MPI
 
-from mpimcast._mpi import accelerators, messages, tensors
+from mpimcast._device import accelerators
+from mpimcast._device.device import device_of
+from mpimcast._device.driver import DRIVERS
+from mpimcast._mpi import messages, tensors
+from mpimcast._small import Limits
 from mpimcast.errors import Error
 
 if TYPE_CHECKING:
@@ -33,6 +37,10 @@ class Message:
         Bytes of data, gaps not counted.
     packed : bool
         Whether the data lies in one piece and in the order of its bytes.
+    device : Device or None
+        The device whose memory it is, if the host cannot use it.
+    array
+        The object whose memory it is, if it is that of a device.
     """
 
     _datatype: MPI.Datatype | None = None
@@ -57,6 +65,14 @@ class Message:
             self.packed = datatype.is_predefined and datatype.Get_extent() == (0, size)
             if not self.packed:
                 self._datatype = datatype.Dup()
+        self.device = device_of(address) if self.nbytes else None
+        self.array = None if self.device is None else _array_of(owner)
+        if self.device is not None and not self.packed:
+            raise Error(
+                f"data in the memory of a device ({self.device.name}) must have no "
+                "gaps, but the datatype of this buffer has some, or another order of "
+                "bytes: make it contiguous on the device first"
+            )
 
     def __del__(self) -> None:
         """Free the duplicate of the datatype unless MPI has ended."""
@@ -148,7 +164,7 @@ def refuse(act: Callable[..., None], *arguments: Any, error: int) -> NoReturn:
 def sending(sendbuf: Any) -> Message:
     """Parse a send buffer. Raises as mpi4py does."""
     judge(MPI.COMM_SELF.Send_init, sendbuf)
-    return _take(sendbuf, 1, "sendbuf")
+    return _take(sendbuf, 1)
 
 
 def receiving(recvbuf: Any, nblocks: int) -> Message:
@@ -157,14 +173,14 @@ def receiving(recvbuf: Any, nblocks: int) -> Message:
     A count, if one is given, is that of one block.
     """
     judge(MPI.COMM_SELF.Recv_init, recvbuf)
-    return _take(recvbuf, nblocks, "recvbuf")
+    return _take(recvbuf, nblocks)
 
 
-def _take(spec: Any, nblocks: int, name: str) -> Message:
+def _take(spec: Any, nblocks: int) -> Message:
     buffer, count, displacement, datatype = messages.split(spec, (list, tuple))
     if isinstance(datatype, str):
         datatype = MPI.Datatype.fromcode(datatype)
-    owner, address, length, extent = locate(buffer, datatype, name)
+    owner, address, length, extent = locate(buffer, datatype)
     if displacement is not None:
         address += int(displacement) * extent
         length -= int(displacement) * extent
@@ -183,46 +199,68 @@ def _take(spec: Any, nblocks: int, name: str) -> Message:
     return Message(owner, address, nitems, datatype, nblocks)
 
 
-def locate(
-    buffer: Any, datatype: MPI.Datatype | None, name: str
-) -> tuple[object, int, int, int]:
+def locate(buffer: Any, datatype: MPI.Datatype | None) -> tuple[object, int, int, int]:
     """Return a buffer's owner, its address, its bytes, and the bytes of an item."""
     owner, address, length, item_bytes = None, 0, 0, 1
     if buffer is not None and buffer is not MPI.BOTTOM:
-        owner, address, length, item_bytes = _memory(buffer, name)
+        owner, address, length, item_bytes = _memory(buffer)
     if datatype is None:
         return owner, address, length, item_bytes
     return owner, address, length, datatype.Get_extent()[1]
 
 
-def _memory(buffer: Any, name: str) -> tuple[object, int, int, int]:
+def _memory(buffer: Any) -> tuple[object, int, int, int]:
     """Return a contiguous buffer's owner, address, bytes, and bytes of an item."""
     if isinstance(buffer, MPI.buffer):
         # mpi4py counts its items as bytes, whatever array it was made from.
-        memory, item_bytes = buffer, 1
-    else:
-        try:
-            view = memoryview(buffer)
-        except Exception:  # noqa: BLE001 -- mpi4py tries other protocols after any
-            memory = MPI.buffer.frombuffer(buffer, readonly=True)
-            item_bytes = tensors.item_bytes(memory.obj)
-        else:
-            return view, MPI.Get_address(buffer), view.nbytes, view.itemsize
-    _check_host(memory, name)
-    return memory, memory.address, memory.nbytes, item_bytes
-
-
-def _check_host(memory: MPI.buffer, name: str) -> None:
-    """Raise if only a device can use the memory, according to its driver.
-
-    The array's own claim does not count, since the host may also be able to use it.
-    """
+        return buffer, buffer.address, buffer.nbytes, 1
     try:
-        memory[0:0]
-    except BufferError as error:
-        holder = accelerators.holder(memory.address) if memory.nbytes else None
-        if holder is not None:
-            raise BufferError(
-                f"{error}: {name} lies in device memory, according to {holder}; "
-                "mpimcast accepts buffers in host memory only"
-            ) from None
+        view = memoryview(buffer)
+    except Exception:  # noqa: BLE001 -- mpi4py tries other protocols after any
+        memory = MPI.buffer.frombuffer(buffer, readonly=True)
+        item_bytes = tensors.item_bytes(memory.obj)
+        return (buffer, memory), memory.address, memory.nbytes, item_bytes
+    return view, MPI.Get_address(buffer), view.nbytes, view.itemsize
+
+
+class Whole(NamedTuple):
+    """A whole buffer: its array, its address, its bytes, and those of an item."""
+
+    array: Any
+    address: int
+    nbytes: int
+    item_bytes: int
+
+
+def whole(buffer: Any) -> Whole:
+    """Return the whole of a buffer."""
+    owner, address, nbytes, item_bytes = _memory(buffer)
+    return Whole(_array_of(owner), address, nbytes, item_bytes)
+
+
+def _array_of(owner: Any) -> Any:
+    """Return the array to which memory belongs; it knows its device's stream."""
+    if isinstance(owner, tuple):
+        owner, _ = owner
+    while isinstance(owner, memoryview | MPI.buffer):
+        owner = owner.obj
+    return owner
+
+
+def lies_on_device(message: Any) -> bool:
+    """Return whether a message is in memory that only a device of `DRIVERS` can use.
+
+    The message has any form that mpi4py takes; other objects are in no such memory.
+    """
+    if not accelerators.loaded():
+        return False
+    is_list = isinstance(message, list | tuple) and len(message) > 0
+    try:
+        address = MPI.Get_address(message[0] if is_list else message)
+    except Exception:  # noqa: BLE001 -- no buffer, as mpi4py will say itself
+        return False
+    found = accelerators.holder(address)
+    return found is not None and found.name in DRIVERS
+
+
+Limits.heed_devices(MPI.buffer, lies_on_device)

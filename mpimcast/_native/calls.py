@@ -21,7 +21,7 @@ class Calls(NamedTuple):
     ----------
     request : str
         The C type of a request.
-    start, wait, cancel, free, failure, waiting
+    start, wait, ready, cancel, free, failure, waiting
         C's functions for an operation and its request, as ``mmc_start`` and its like
         in the header request.h.
     stream_failure
@@ -35,6 +35,7 @@ class Calls(NamedTuple):
     request: str
     start: Callable[[CData, CData, int, CData], int]
     wait: Callable[[CData, int], int]
+    ready: Callable[[CData], None]
     cancel: Callable[[CData], None]
     free: Callable[[CData], None]
     failure: Callable[[CData, CData], None]

@@ -41,6 +41,7 @@ _CALLS = Calls(
     request="struct mmc_node_request **",
     start=lib.mmc_node_start,
     wait=lib.mmc_node_request_wait,
+    ready=lib.mmc_node_request_ready,
     cancel=lib.mmc_node_request_cancel,
     free=lib.mmc_node_request_free,
     failure=lib.mmc_node_request_failure,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpimcast._core import ffi, lib
@@ -48,7 +49,17 @@ class Description:
         Whether the operation's end wakes `engine.Notifications.wait`.
     target
         The memory that the result goes to.
+
+    Attributes
+    ----------
+    send : int or None
+        Address of this rank's block; None if it lies in its place in `recv`.
+    recv : int
+        Address of the memory for all blocks.
     """
+
+    send: int | None = None
+    recv: int = 0
 
     def __init__(
         self,
@@ -72,6 +83,52 @@ class Description:
             self._blocks = ffi.new("uint64_t[]", blocks_bytes)
             self._offsets = ffi.new("uint64_t[]", len(blocks_bytes))
         self.c.blocks_bytes, self.c.offsets_bytes = self._blocks, self._offsets
+
+    def blocks(self, nranks: int) -> tuple[list[int], list[int]]:
+        """Return the bytes of each block of a result, and where in `recv` it begins."""
+        if self._blocks != ffi.NULL:
+            return list(self._blocks), list(self._offsets)
+        sizes = [int(self.c.block_bytes)]
+        if self.c.kind != lib.MMC_BCAST:
+            sizes *= nranks
+        return sizes, [0, *accumulate(sizes[:-1])]
+
+    def part(self, blocks_bytes: Sequence[int] | None) -> Description:
+        """Return the description of the same operation, or of a part of each block.
+
+        Parameters
+        ----------
+        blocks_bytes
+            The bytes of each block's part; None for whole blocks.
+        """
+        kind = KIND_NAMES[self.c.kind].lower()
+        sizes: int | Sequence[int] = int(self.c.block_bytes)
+        if blocks_bytes is None and self._blocks != ffi.NULL:
+            blocks_bytes = list(self._blocks)
+        if blocks_bytes is not None and self.c.kind == lib.MMC_BCAST:
+            (sizes,) = blocks_bytes
+        elif blocks_bytes is not None:
+            kind, sizes = "allgatherv", blocks_bytes
+        return Description(
+            kind,
+            sizes,
+            root=self.c.root,
+            notifies=bool(self.c.notifies),
+            target=self._target,
+        )
+
+    def set_parts(
+        self, send: int | None, recv: int, offsets_bytes: Sequence[int]
+    ) -> None:
+        """Set where the parts of blocks lie, as `set_addresses` for whole blocks."""
+        if self._offsets == ffi.NULL:
+            self.set_addresses(send, recv + offsets_bytes[0])
+        else:
+            self.set_addresses(send, recv, offsets_bytes)
+
+    def hold_back(self) -> None:
+        """Let the operation begin only once `NativeOperation.ready` is called."""
+        self.c.unready = 1
 
     def fact(self) -> disagreement.Fact:
         """Return what this rank tells others if they started different operations."""
@@ -101,6 +158,7 @@ class Description:
         offsets_bytes
             For an Allgatherv, the offset in `recv` of each rank's block.
         """
+        self.send, self.recv = send, recv
         self.c.send = ffi.NULL if send is None else ffi.cast("void *", send)
         self.c.recv = ffi.cast("void *", recv)
         if offsets_bytes is not None:
@@ -241,6 +299,11 @@ class NativeOperation:
             stands_still=bool(waiting.silent),
             missing_chunks=waiting.missing_chunks,
         )
+
+    def ready(self) -> None:
+        """Let the operation begin on this rank if its description held it back."""
+        if self._request[0] != ffi.NULL:
+            self._calls.ready(self._request[0])
 
     def cancel(self) -> None:
         """Give up the operation if it was started and has not ended."""

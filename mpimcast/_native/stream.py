@@ -28,6 +28,7 @@ _CALLS = Calls(
     request="struct mmc_request **",
     start=lib.mmc_start,
     wait=lib.mmc_request_wait,
+    ready=lib.mmc_request_ready,
     cancel=lib.mmc_request_cancel,
     free=lib.mmc_request_free,
     failure=lib.mmc_request_failure,

@@ -10,6 +10,7 @@ from mpimcast._mpi.agreement import together
 from mpimcast._native.layout import Place
 from mpimcast._native.transport import wanted
 from mpimcast._session import multicast, nodes, teams
+from mpimcast._session.cutting import cut_bytes
 from mpimcast._session.introduction import introduced
 from mpimcast._support.naming import listed
 from mpimcast.errors import ConfigError, TransportError
@@ -44,12 +45,15 @@ class Opened(NamedTuple):
         Why a better transport was not taken; empty if none is better.
     region : Region or None
         On the first rank of a node, the stream's memory.
+    cut_bytes : int
+        The size of a result above which it is cut into pieces; 0 if none is.
     """
 
     stream: AnyStream
     team: teams.Team
     refused: str
     region: Region | None
+    cut_bytes: int = 0
 
     def close(self, *, clean: bool) -> None:
         """Close the stream, and release its team.
@@ -83,7 +87,7 @@ def open_stream(introduction: Introduction) -> Opened:
         undo.callback(making.undo)
         stream = making.make()
         undo.pop_all()
-    return Opened(stream, team, refused, making.region)
+    return Opened(stream, team, refused, making.region, cut_bytes(introduction.facts))
 
 
 def _open_without_memory(introduction: Introduction) -> Opened:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 _NUMBERS = {"Allgather": 0, "Bcast": 1}
 _CARRIERS = {None: 0, Way.OURS: 1, Way.LIBRARY: 2}
 
+# As many classes of sizes as the express way has: one for each number of bits.
+_CLASSES = 65
+
 
 class Carrier:
     """Runs collectives on the way that was found to be the better one.
@@ -74,7 +77,21 @@ class Carrier:
             if config.choice != "measure":
                 self._recall(config.choice, private, config.timeout)
         else:
-            express.take_all()
+            self._take_all()
+
+    def _take_all(self) -> None:
+        """Let the express way have mpimcast carry all that is not cut into pieces."""
+        if not self.streams.operations.cut_bytes:
+            self._express.take_all()
+            return
+        for name, number in _NUMBERS.items():
+            for nbits in range(_CLASSES):
+                if not self._is_cut(name, nbits):
+                    self._express.take(number, nbits, _CARRIERS[Way.OURS], 0)
+
+    def _is_cut(self, name: str, nbits: int) -> bool:
+        nblocks = 1 if name == "Bcast" else self._nranks
+        return self.streams.operations.cuts_class(nbits, nblocks)
 
     def _recall(self, file: str, private: Private, limit_s: float) -> None:
         """Take from a file, which rank 0 reads, what earlier jobs have measured."""
@@ -133,6 +150,8 @@ class Carrier:
             "Allgather": self._express.run_allgather,
             "Bcast": self._express.run_bcast,
         }.get(name)
+        if self.streams.operations.cuts(collective):
+            run = None
         if run is None or not run(comm, *arguments):
             self.streams.run(collective)
 
@@ -149,6 +168,8 @@ class Carrier:
         if number is not None and self._choice is not None:
             next_look = self._choice.next_look(name, nbytes)
             carrier = self._carriers[way]
+            if way is Way.OURS and self._is_cut(name, nbytes.bit_length()):
+                carrier = _CARRIERS[None]
             self._express.take(number, nbytes.bit_length(), carrier, next_look)
 
     def _tell_all(self, number: int) -> Sequence[int]:

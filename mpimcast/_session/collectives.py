@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mpi4py import MPI
 
 from mpimcast._mpi import blocks, buffers
+from mpimcast._session.ends import Ends
 from mpimcast._support.shared_memory import PRIVATE, Target, shared_memory
 from mpimcast.errors import Error
 
@@ -43,12 +44,18 @@ class Collective(Protocol):
     nbytes : int
         Bytes of a block, or of an average block. They decide whether mpimcast or the
         MPI library carries the collective.
+    total_bytes : int
+        Bytes of the whole result.
     target : Target
         The memory that the result goes to.
+    ends : Ends
+        Where the data comes from and goes to on this rank.
     """
 
     nbytes: int
+    total_bytes: int
     target: Target
+    ends: Ends
 
     def describe(self, *, notifies: bool = False) -> Description:
         """Return the operation's description for C."""
@@ -91,6 +98,7 @@ class _Gathering:
         self._recv = recv
         self._own_offset_bytes = own_offset_bytes
         self._send = None
+        self.total_bytes = recv.nbytes
         self.target = _target(
             recv, self._offsets_bytes, in_place=buffers.is_in_place(sendbuf)
         )
@@ -102,6 +110,7 @@ class _Gathering:
                     f"{self._send.nbytes} bytes, but recvbuf has {own_bytes} bytes "
                     "for its block"
                 )
+        self.ends = Ends(self._rank, self._send, recv)
 
     def pack(self, description: Description, staging: Staging) -> None:
         """Pack the data where needed, and set in `description` where it lies."""
@@ -112,8 +121,9 @@ class _Gathering:
         if send is None:
             if not recv.packed:
                 recv.pack_block(self._rank, own)
-        elif self.target.memory is not None:
-            # Only C knows when this rank may write to memory that others may read.
+        elif self.target.memory is not None or self.ends.on_device():
+            # Only C knows when this rank may write to memory that others may read. And
+            # nobody but the device can write to its memory.
             source = send.address or own
             if not send.packed:
                 source = staging.need(send.nbytes)
@@ -191,8 +201,9 @@ class Bcast:
         self._root = int(root)
         self._sends = comm.Get_rank() == self._root
         self._data = buffers.sending(buf) if self._sends else buffers.receiving(buf, 1)
-        self.nbytes = self._data.nbytes
+        self.nbytes = self.total_bytes = self._data.nbytes
         self.target = _target(self._data)
+        self.ends = Ends(0 if self._sends else None, None, self._data)
 
     def __str__(self) -> str:
         """Return the operation's description for messages."""
@@ -227,8 +238,9 @@ class Bcast:
 class NodeBarrier:
     """Ends on a rank once all ranks of its node have started it; moves no data."""
 
-    nbytes = 0
+    nbytes = total_bytes = 0
     target = PRIVATE
+    ends = Ends()
 
     def __str__(self) -> str:
         """Return the operation's description for messages."""

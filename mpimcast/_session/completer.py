@@ -41,9 +41,12 @@ class _Completer:
         )
         self._thread.start()
 
+    def rouse(self) -> None:
+        self._notifications.rouse()
+
     def stop(self) -> None:
         self._stopping = True
-        self._notifications.rouse()
+        self.rouse()
         self._thread.join()
         self._notifications.close()
 
@@ -80,6 +83,13 @@ def acquire(source: Source) -> set[Pending]:
             found = _completers[source] = _Completer(source)
         found.nusers += 1
         return found.pending
+
+
+def rouse(source: Source) -> None:
+    """Have a thread look at its operations, if it is running."""
+    found = _completers.get(source)
+    if found is not None:
+        found.rouse()
 
 
 def release(source: Source) -> None:

@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mpimcast._device import accelerators
 from mpimcast._mpi.agreement import together
 from mpimcast._native.draft import Draft
 from mpimcast._session import teams
@@ -170,6 +171,7 @@ def introduce(config: Config, team: str = "") -> dict[str, Any]:
         "port": config.group_ports.draw(),
         # Only privileged users may use keys in which bit 31 is set.
         "qkey": secrets.randbelow(2**31),
+        "devices": bool(accelerators.loaded()),
         "unprotected": protection.missing() if config.protect != "off" else {},
     }
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 
 from mpimcast._mpi import error_codes
-from mpimcast._session import targets
+from mpimcast._session import hosted, targets
 from mpimcast._session.collectives import Allgather, Allgatherv, Bcast
 from mpimcast._session.handle import Handle
 from mpimcast.errors import Error
@@ -60,7 +60,7 @@ class Nonblocking(Handle):
         MPI.Exception
             If an argument is not valid, as in mpi4py.
         BufferError
-            If a buffer is memory of a device that the CPU cannot read.
+            If a buffer is memory of a device that mpimcast cannot have copied.
 
         Notes
         -----
@@ -108,7 +108,7 @@ class Nonblocking(Handle):
         MPI.Exception
             If an argument is not valid, as in mpi4py.
         BufferError
-            If a buffer is memory of a device that the CPU cannot read.
+            If a buffer is memory of a device that mpimcast cannot have copied.
 
         Notes
         -----
@@ -155,7 +155,7 @@ class Nonblocking(Handle):
         MPI.Exception
             If an argument is not valid, as in mpi4py.
         BufferError
-            If a buffer is memory of a device that the CPU cannot read.
+            If a buffer is memory of a device that mpimcast cannot have copied.
 
         Notes
         -----
@@ -345,26 +345,30 @@ class Nonblocking(Handle):
     ) -> MPI.Request | None:
         """Start a collective; return None if the MPI library carries it."""
         state = self._comm_state or self._need_state()
-        if state.bypass and not targets.holds(*arguments):
-            return None
-        collective = self._make(kind, *arguments)
-        carrier = targets.carrier_if_open(self, state, collective)
-        return carrier.start(collective) if carrier is not None else None
+        request = None
+        if not state.bypass or targets.holds(*arguments):
+            collective = self._make(kind, *arguments)
+            carrier = targets.carrier_if_open(self, state, collective)
+            request = carrier.start(collective) if carrier is not None else None
+        if request is None:
+            hosted.check_request(self, *arguments)
+        return request
 
     def _prepare(
         self, kind: Callable[..., Collective], *arguments: Any
     ) -> MPI.Prequest | None:
         """Return a persistent request; None if it is the MPI library's. Collective."""
         state = self._comm_state or self._need_state()
-        if state.bypass and not targets.holds(*arguments):
-            return None
-        collective = self._make(kind, *arguments)
-        carrier = targets.carrier(self, state, collective)
         request = None
-        if carrier is not None and state.threaded:
-            request = carrier.prepare(collective)
-        if request is None and collective.target.memory is not None:
-            targets.refuse_request(
-                self, state, "other communicators have taken all of NODE_BYTES"
-            )
+        if not state.bypass or targets.holds(*arguments):
+            collective = self._make(kind, *arguments)
+            carrier = targets.carrier(self, state, collective)
+            if carrier is not None and state.threaded:
+                request = carrier.prepare(collective)
+            if request is None and collective.target.memory is not None:
+                targets.refuse_request(
+                    self, state, "other communicators have taken all of NODE_BYTES"
+                )
+        if request is None:
+            hosted.check_request(self, *arguments)
         return request

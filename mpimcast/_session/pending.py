@@ -16,31 +16,41 @@ from typing import TYPE_CHECKING, Protocol
 from mpi4py import MPI
 
 from mpimcast._mpi import error_codes
-from mpimcast._native.operation import Description, NativeOperation
+from mpimcast._session.staged import StagedOperation
 from mpimcast.errors import Error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpimcast._native.calls import AnyStream
+    from mpimcast._native.operation import Description
     from mpimcast._session.collectives import Collective, Staging
+    from mpimcast._session.operations import Operation, Operations
     from mpimcast._support.patience import Patience
 
 
 class Owner(Protocol):
-    """The communicator that an operation under way belongs to."""
+    """The communicator that an operation under way belongs to.
+
+    Attributes
+    ----------
+    operations : Operations
+        What makes its operations.
+    """
+
+    operations: Operations
 
     def patience(self) -> Patience:
         """Return the patience of a wait that begins now."""
 
-    def idle(self, native: NativeOperation) -> None:
+    def idle(self, native: Operation) -> None:
         """Let the MPI library make progress, and answer ranks that await this one."""
 
-    def warn(self, native: NativeOperation) -> None:
+    def warn(self, native: Operation) -> None:
         """Log which rank a long operation waits for."""
 
     def tell_apart(
-        self, error: Error, native: NativeOperation, description: Description
+        self, error: Error, native: Operation, description: Description
     ) -> Error:
         """Return an error that names the ranks which started another operation."""
 
@@ -90,7 +100,7 @@ class Pending:
         self._collective = collective
         self._staging = staging
         self._description = description
-        self._native = NativeOperation(stream, str(collective))
+        self._native = owner.operations.make(stream, collective)
         # Held by the thread that checks for completion.
         self._lock = threading.Lock()
         self._poked = False
@@ -120,6 +130,16 @@ class Pending:
         """Check for completion; make a thread that is already checking check again."""
         self._poked = True
         self._serve_pokes()
+
+    def help_on(self, *, attended: bool) -> None:
+        """Check for completion, if that may have to come from whoever waits for others.
+
+        It may where no completer attends to the operation. And where a device copies,
+        later operations wait behind this one: their waiters may complete pieces of it
+        of which no completer hears at once.
+        """
+        if not attended or isinstance(self._native, StagedOperation):
+            self.poke()
 
     def sleep(self) -> None:
         """Wait for completion, and let the MPI library make progress meanwhile."""

@@ -20,6 +20,7 @@ from mpimcast._native.operation import Description, NativeOperation
 from mpimcast._session import arrays, bootstrap, tracing
 from mpimcast._session.collectives import Allgather, Bcast, NodeBarrier, Staging
 from mpimcast._session.introduction import introduced
+from mpimcast._session.operations import Operation, Operations
 from mpimcast._session.pending import Pending
 from mpimcast._session.suspension import Suspension
 from mpimcast._session.watch import Watch
@@ -65,6 +66,8 @@ class Streams:
         The processes that share memory with this one; empty if none do.
     tracer : tracing.Tracer
         What traces the streams.
+    operations : Operations
+        What makes their operations.
     """
 
     def __init__(
@@ -93,6 +96,7 @@ class Streams:
         self._stagings: list[Staging] = []
         self._under_way: set[Pending] = set()
         self._watch = Watch()
+        self.operations = Operations(opened.cut_bytes, self._watch.rouse)
 
     # ---- operations ----------------------------------------------------------
 
@@ -103,7 +107,7 @@ class Streams:
         try:
             description = collective.describe()
             collective.pack(description, staging)
-            native = NativeOperation(self._stream, str(collective))
+            native = self.operations.make(self._stream, collective)
             self._drive(native, description, lambda: native.start(description))
             self._suspension.watch(self._stream)
             collective.unpack(staging)
@@ -131,10 +135,7 @@ class Streams:
         return making.make(nbytes, what, self.make_progress)
 
     def _drive(
-        self,
-        native: NativeOperation,
-        description: Description,
-        begin: Callable[[], bool],
+        self, native: Operation, description: Description, begin: Callable[[], bool]
     ) -> None:
         """Begin an operation, wait until it has ended, and free it."""
         patience = self.patience()
@@ -156,9 +157,8 @@ class Streams:
 
     def begin_express(self, way: Express) -> None:
         """Let the express way go through the stream for ordinary collectives."""
-        stream, members = self._stream, self.members
         calls = (self._finish, self._watch_suspension)
-        express.begin(way, stream, members, MPI.IN_PLACE, calls)
+        express.begin(way, self._stream, self.members, MPI.IN_PLACE, calls)
         self._express = way
 
     def _finish(self, address: int, name: str, *arguments: Any) -> None:
@@ -274,12 +274,14 @@ class Streams:
 
     # ---- services for operations ---------------------------------------------
 
-    def idle(self, native: NativeOperation) -> None:
+    def idle(self, native: Operation) -> None:
         """Let the MPI library make progress, and answer ranks that await this one."""
         self._private.doing = native.name
         self._private.roll.attend()
         roll.hear_all()
         self._private.doing = ""
+        for pending in self._under_way.copy():
+            pending.help_on(attended=self._attended)
 
     def make_progress(self) -> None:
         """Make progress if no thread does, since another rank may wait for this one."""
@@ -290,7 +292,7 @@ class Streams:
         """Return the patience of a wait that begins now, which tells when to log it."""
         return Patience(self._config.warn_after)
 
-    def warn(self, native: NativeOperation) -> None:
+    def warn(self, native: Operation) -> None:
         """Log which rank a long operation waits for."""
         waiting = native.waiting()
         logger.warning(
@@ -302,7 +304,7 @@ class Streams:
         )
 
     def tell_apart(
-        self, error: Error, native: NativeOperation, description: Description
+        self, error: Error, native: Operation, description: Description
     ) -> Error:
         """Return an error that names the ranks which started another operation.
 

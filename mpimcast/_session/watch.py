@@ -34,6 +34,11 @@ class Watch:
         for watched in self._watched.values():
             watched.discard(pending)
 
+    def rouse(self) -> None:
+        """Have the completers look at the operations."""
+        for source in self._watched:
+            completer.rouse(source)
+
     def close(self) -> None:
         """Release the completers, which must not wait at a node that is closed."""
         for source in self._watched:

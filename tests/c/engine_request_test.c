@@ -107,5 +107,70 @@ static void a_poisoned_queue(void)
 	hub_close();
 }
 
+/* Starts an Allgather whose block comes later. */
+static struct mmc_request *start_unready(uint32_t rank, const uint8_t *send,
+					 uint8_t *to)
+{
+	const struct mmc_operation operation = {
+		.kind = MMC_ALLGATHER,
+		.unready = 1,
+		.block_bytes = HUB_CHUNK_BYTES,
+		.send = send,
+		.recv = to,
+	};
+	struct mmc_request *request;
+
+	CHECK_EQ(mmc_start(hub[rank].stream, &operation, 0, &request),
+		 MMC_EAGAIN);
+	return request;
+}
+
+/* An operation that is not ready keeps its place, and its memory is not touched. */
+static void an_unready_operation_waits(void)
+{
+	uint8_t send[HUB_CHUNK_BYTES] = { 0 };
+	struct mmc_request *requests[2][2];
+
+	hub_open(&pair);
+	memset(recv, 0, sizeof(recv));
+	requests[0][0] = start_unready(0, send, recv[0][0]);
+	requests[0][1] = hub_gather(0, recv[0][1], HUB_CHUNK_BYTES);
+	for (uint32_t i = 0; i < 2; i++)
+		requests[1][i] = hub_gather(1, recv[1][i], HUB_CHUNK_BYTES);
+	hub_settle();
+	CHECK(requests[0][0]->op == NULL);
+	CHECK(requests[0][1]->op == NULL);
+	for (uint32_t i = 0; i < 2 * HUB_CHUNK_BYTES; i++)
+		CHECK_EQ(recv[0][0][i], 0);
+	/* What hub_gather() sends from rank 0. */
+	memcpy(send, recv[0][1], sizeof(send));
+	mmc_request_ready(requests[0][0]);
+	for (uint32_t i = 0; i < 2; i++)
+		for (uint32_t r = 0; r < 2; r++) {
+			CHECK(hub_complete(requests[r][i], MMC_S_NS));
+			hub_check(recv[r][i], HUB_CHUNK_BYTES);
+			mmc_request_free(requests[r][i]);
+		}
+	hub_close();
+}
+
+/* A failure does not wait for operations that are not ready. */
+static void an_unready_operation_is_cancelled(void)
+{
+	struct mmc_request *request;
+
+	hub_open(&(struct hub_options){ .nranks = 2, .nplayed = 1 });
+	request = start_unready(0, NULL, recv[0][0]);
+	mmc_request_cancel(request);
+	hub_settle();
+	CHECK(mmc_request_wait(request, 0) < 0);
+	mmc_request_ready(request);
+	CHECK(request->op == NULL);
+	mmc_request_free(request);
+	hub_close();
+}
+
 CHECK_MAIN(CHECK_TEST(a_queue_in_order), CHECK_TEST(this_ranks_block),
+	   CHECK_TEST(an_unready_operation_waits),
+	   CHECK_TEST(an_unready_operation_is_cancelled),
 	   CHECK_TEST(nonsense_is_refused), CHECK_TEST(a_poisoned_queue))

@@ -173,6 +173,50 @@ static void a_request_says_whom_it_awaits(void)
 	members_close(&members);
 }
 
+/* An operation that is not ready keeps its place, and its memory is not touched. */
+static void an_unready_request_waits(void)
+{
+	uint64_t word = 0;
+	const struct mmc_operation operation = {
+		.kind = MMC_BCAST,
+		.unready = 1,
+		.block_bytes = sizeof(word),
+		.recv = &word,
+	};
+	struct mmc_node_request *requests[2], *other;
+	struct mmc_waiting waiting;
+	struct members members;
+
+	members_open(&members, 2, members_options(2));
+	CHECK_EQ(mmc_node_start(members.streams[0], &operation, 0,
+				&requests[0]),
+		 MMC_EAGAIN);
+	requests[1] = start_bcast(&members, 0);
+	CHECK_EQ(mmc_node_start(members.streams[1],
+				&(struct mmc_operation){
+					.kind = MMC_BCAST,
+					.block_bytes = sizeof(word),
+					.recv = &(uint64_t){ 0 },
+				},
+				0, &other),
+		 MMC_EAGAIN);
+	CHECK_EQ(mmc_node_request_wait(requests[0], MMC_MS_NS), MMC_EAGAIN);
+	mmc_node_request_waiting(requests[0], &waiting);
+	CHECK_EQ(waiting.rank, 0);
+	CHECK_EQ(members.streams[0]->nfilled, 0);
+	word = 77;
+	mmc_node_request_ready(requests[0]);
+	CHECK_EQ(mmc_node_request_wait(requests[0], 0), 0);
+	CHECK_EQ(mmc_node_request_wait(other, 0), 0);
+	CHECK_EQ(*(uint64_t *)other->operation.recv, 77);
+	CHECK(start_bcast(&members, 1) == NULL);
+	CHECK_EQ(mmc_node_request_wait(requests[1], 0), 0);
+	mmc_node_request_free(requests[0]);
+	mmc_node_request_free(requests[1]);
+	mmc_node_request_free(other);
+	members_close(&members);
+}
+
 /* A request behind others lacks all its pieces, and has no number yet to be named by. */
 static void a_queued_request_lacks_everything(void)
 {
@@ -201,4 +245,5 @@ CHECK_MAIN(CHECK_TEST(random_programs_end_as_mpi_says),
 	   CHECK_TEST(tables_are_not_read_after_the_start),
 	   CHECK_TEST(requests_are_used_again),
 	   CHECK_TEST(a_request_says_whom_it_awaits),
+	   CHECK_TEST(an_unready_request_waits),
 	   CHECK_TEST(a_queued_request_lacks_everything))

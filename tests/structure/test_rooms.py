@@ -29,7 +29,8 @@ ROOMS = {
     "_native.core": {"errors"},
     "_settings": {"errors", "_support", "_native.core"},
     "_native": {"errors", "stranger", "_support", "_native.core", "_settings"},
-    "_mpi": {"errors", "_support", "_settings"},
+    "_device": {"errors"},
+    "_mpi": {"errors", "_support", "_settings", "_device"},
 }
 ROOMS["_session"] = set(ROOMS)
 ROOMS["comm"] = {"_session", "_mpi"}
@@ -43,7 +44,7 @@ ROOMS["__init__"] = {"errors", "explanation", "requests", "stranger", "memory", 
 OUTSIDE = {
     "mpi4py": {"requests", "_mpi", "_session", "comm", "cli", "torch"},
     "mpimcast._core": {"_native", "_native.core", "cli"},
-    "mpimcast._small": {"_mpi", "_native", "_session"},
+    "mpimcast._small": {"_device", "_mpi", "_native", "_session"},
     "rich": {"cli"},
     "torch": {"torch"},
 }

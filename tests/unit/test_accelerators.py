@@ -28,15 +28,18 @@ KINDS = {"host": 1, "device": 2, "managed": 3}  # as in accelerator.c
 # know the memory, and then for each kind of memory, at its last byte and the next.
 ASK = """
 import ctypes, sys
-from mpimcast._mpi import accelerators
+from mpimcast._device import accelerators
+def holder(address):
+    found = accelerators.holder(address)
+    return None if found is None else found.name
 memory = ctypes.create_string_buffer(100)
 address = ctypes.addressof(memory)
-print("no driver", accelerators.holder(address))
+print("no driver", holder(address))
 driver = ctypes.CDLL(sys.argv[1], mode=int(sys.argv[2]))
-print("unknown", accelerators.holder(address))
+print("unknown", holder(address))
 for name, kind in {kinds}.items():
     driver.learn(memory, ctypes.c_uint64(100), kind)
-    print(name, accelerators.holder(address + 99), accelerators.holder(address + 100))
+    print(name, holder(address + 99), holder(address + 100))
 """
 
 # Passes arrays that have CUDA's array interface to `buffers.sending`. The driver says
@@ -57,15 +60,42 @@ driver = ctypes.CDLL(sys.argv[1])
 for name, kind in {kinds}.items():
     driver.learn(ctypes.c_void_p(memory.ctypes.data), ctypes.c_uint64(32), kind)
     array = Gpu(memory)
-    for what in (array, [array, MPI.DOUBLE], MPI.buffer.frombuffer(array)):
+    for what in (memory, array, [array, MPI.DOUBLE], MPI.buffer.frombuffer(array)):
         try:
             taken = buffers.sending(what)
             assert (taken.address, taken.nbytes) == (memory.ctypes.data, 32)
             print(name, "taken")
         except BufferError as error:
             print(name, error)
-    assert buffers.sending(memory).nbytes == 32
     assert buffers.sending(Gpu(memory[4:])).nbytes == 0
+"""
+
+
+# Asks of messages in memory of each kind in turn whether they are small.
+SMALL = """
+import ctypes, sys
+import numpy as np
+from mpi4py import MPI
+from mpimcast._mpi import buffers
+from mpimcast._session.thresholds import Thresholds
+from mpimcast._settings.config import Config
+
+class Gpu:
+    nbytes, itemsize = 32, 8
+    def __init__(self, array):
+        self.__cuda_array_interface__ = array.__array_interface__
+
+memory = np.arange(4.0)
+limits = Thresholds(Config.read(dict()), 1).limits
+limits.set(1000, 1000)
+driver = ctypes.CDLL(sys.argv[1])
+array = Gpu(memory)
+buffer = MPI.buffer.frombuffer(array)
+for name, kind in {kinds}.items():
+    driver.learn(ctypes.c_void_p(memory.ctypes.data), ctypes.c_uint64(32), kind)
+    messages = (array, [array, MPI.DOUBLE], [array, 4], buffer, memoryview(buffer))
+    print(name, *map(limits.small_block, messages))
+    assert limits.small_block(bytes(8)) and limits.small_block(memoryview(bytes(8)))
 """
 
 
@@ -121,10 +151,19 @@ def test_library_that_is_no_driver(tmp_path: Path) -> None:
 
 
 def test_arrays(tmp_path: Path) -> None:
-    """An array is refused if and only if it has items and lies in device memory."""
-    said = printed(SEND, build(tmp_path, "CUDA"))
+    """An array is refused if it has items, in memory that no driver copies for us."""
+    said = printed(SEND, build(tmp_path, "Level Zero"))
     refused = (
-        "device buffer is not CPU-accessible: sendbuf lies in device memory, "
-        "according to CUDA; mpimcast accepts buffers in host memory only"
+        "device the buffer lies in device memory, according to Level Zero; mpimcast "
+        "copies from and to devices of CUDA and HIP only"
     )
-    assert said == ["host taken"] * 3 + [refused] * 3 + ["managed taken"] * 3
+    assert said == ["host taken"] * 4 + [refused] * 4 + ["managed taken"] * 4
+
+
+def test_small_messages(tmp_path: Path) -> None:
+    """A message on a device is not small, even where its size says that it is."""
+    assert printed(SMALL, build(tmp_path, "CUDA")) == [
+        f"host{5 * ' True'}",
+        f"device{5 * ' False'}",
+        f"managed{5 * ' True'}",
+    ]

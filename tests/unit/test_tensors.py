@@ -156,7 +156,7 @@ def check_items(array: object) -> bool:
         with pytest.raises(KeyError):
             buffers.sending(array)
         return False
-    _, _, nbytes, size = buffers.locate(array, None, "sendbuf")
+    _, _, nbytes, size = buffers.locate(array, None)
     assert (nbytes, size) == (NBYTES, expected)
     return True
 

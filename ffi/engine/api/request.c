@@ -104,6 +104,16 @@ int mmc_request_wait(struct mmc_request *request, uint64_t slice_ns)
 	return outcome(request);
 }
 
+void mmc_request_ready(struct mmc_request *request)
+{
+	struct mmc_engine *engine = request->stream->team->engine;
+
+	if (mmc_engine_enter(engine) != 0)
+		return;
+	mmc_request_set_ready(request);
+	mmc_engine_leave(engine);
+}
+
 void mmc_request_cancel(struct mmc_request *request)
 {
 	struct mmc_stream *stream = request->stream;

@@ -163,9 +163,9 @@ void mmc_node_stream_counts(struct mmc_node_stream *stream,
 #define MMC_NODE_BARRIER 4
 
 /*
- * As mmc_start(), mmc_request_wait(), mmc_request_cancel(), mmc_request_free(),
- * mmc_request_failure() and mmc_request_waiting(), for a node stream. In the results
- * ranks are the communicator's, and chunks are parts of pieces.
+ * As mmc_start(), mmc_request_wait(), mmc_request_ready(), mmc_request_cancel(),
+ * mmc_request_free(), mmc_request_failure() and mmc_request_waiting(), for a node stream.
+ * In the results ranks are the communicator's, and chunks are parts of pieces.
  */
 int mmc_node_start(struct mmc_node_stream *stream,
 		   const struct mmc_operation *operation, uint64_t slice_ns,
@@ -185,6 +185,7 @@ int mmc_node_bcast(struct mmc_node_stream *stream, void *data, uint64_t nbytes,
 		   uint32_t root, uint64_t shared,
 		   struct mmc_node_request **request);
 
+void mmc_node_request_ready(struct mmc_node_request *request);
 void mmc_node_request_cancel(struct mmc_node_request *request);
 void mmc_node_request_free(struct mmc_node_request *request);
 void mmc_node_request_failure(struct mmc_node_request *request,

@@ -20,9 +20,10 @@ enum mmc_kind {
  * sizes must be equal on all ranks; addresses and offsets may differ.
  */
 struct mmc_operation {
-	uint32_t kind;	      /* enum mmc_kind */
-	uint32_t root;	      /* Bcast: the only rank that has a block */
-	uint32_t notifies;    /* whether its end wakes mmc_engine_await() */
+	uint32_t kind;	   /* enum mmc_kind */
+	uint32_t root;	   /* Bcast: the only rank that has a block */
+	uint32_t notifies; /* whether its end wakes mmc_engine_await() */
+	uint32_t unready;  /* whether it begins with mmc_request_ready() only */
 	uint64_t block_bytes; /* each rank's block; Bcast: the root's */
 	/*
 	 * For an Allgatherv: the size of each rank's block, and where it begins in
@@ -66,6 +67,12 @@ int mmc_start(struct mmc_stream *stream, const struct mmc_operation *operation,
  * MMC_EAGAIN is returned, the buffers are the program's again.
  */
 int mmc_request_wait(struct mmc_request *request, uint64_t slice_ns);
+
+/*
+ * Lets an `unready` operation begin on this rank. Until then the memory at `send` and
+ * `recv` is neither read nor written, and the operations behind it in the stream wait.
+ */
+void mmc_request_ready(struct mmc_request *request);
 
 /*
  * Cancels an operation that is not complete: it fails with -MMC_ECANCELED on every rank

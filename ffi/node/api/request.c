@@ -145,6 +145,18 @@ int mmc_node_request_wait(struct mmc_node_request *request, uint64_t slice_ns)
 	return outcome(request);
 }
 
+void mmc_node_request_ready(struct mmc_node_request *request)
+{
+	struct mmc_node_stream *stream = request->stream;
+
+	if (mmc_node_is_forked(stream->node))
+		return;
+	pthread_mutex_lock(&stream->mutex);
+	request->operation.unready = 0;
+	mmc_node_progress(stream);
+	pthread_mutex_unlock(&stream->mutex);
+}
+
 void mmc_node_request_cancel(struct mmc_node_request *request)
 {
 	struct mmc_node_stream *stream = request->stream;

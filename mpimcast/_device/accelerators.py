@@ -16,6 +16,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from mpimcast._small import nloaded
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -42,30 +44,48 @@ class Driver(NamedTuple):
     holds: Callable[[ctypes.CDLL, int], bool]
 
 
-def holder(address: int) -> str | None:
-    """Return the name of the driver whose device alone can use an address, if any.
+class Holder(NamedTuple):
+    """The driver whose device alone can use some memory.
+
+    Attributes
+    ----------
+    name : str
+        The driver's name, for messages.
+    library
+        The driver's library.
+    """
+
+    name: str
+    library: ctypes.CDLL
+
+
+def holder(address: int) -> Holder | None:
+    """Return the driver whose device alone can use an address, if any.
 
     Return None for memory that the host can also use, such as memory that a driver
     manages for both, shares, or has allocated on the host.
     """
-    for driver, library in _loaded():
+    for driver, library in loaded():
         if driver.holds(library, address):
-            return driver.name
+            return Holder(driver.name, library)
     return None
 
 
 # ---- drivers in this process ----------------------------------------------------
 
 _found: list[tuple[Driver, ctypes.CDLL]] = []
+_searched_at = 0  # how many libraries had been loaded at the last search
 
 
-def _loaded() -> list[tuple[Driver, ctypes.CDLL]]:
+def loaded() -> list[tuple[Driver, ctypes.CDLL]]:
     """Return the drivers in this process, with their libraries.
 
-    A program may load a driver at any time, so each call searches again until one call
-    has found a driver.
+    A program may load a driver at any time. Until one is found, a call searches again
+    if libraries have been loaded since the last search.
     """
-    if not _found:
+    global _searched_at  # noqa: PLW0603 -- a process has its libraries once
+    if not _found and (now := nloaded()) != _searched_at:
+        _searched_at = now
         _found.extend(_search())
     return _found
 
