@@ -106,14 +106,19 @@ struct mmc_parcel {
 	bool control;
 };
 
-/* Memory of this rank that others may read once they know its address and key. */
+/* Memory of this rank that is registered with the device. */
 struct mmc_region {
+	void *handle; /* the driver's own */
+};
+
+/* The right of one rank to read memory of this rank, by this address and key. */
+struct mmc_grant {
 	uint64_t address;
 	uint32_t key;
 	void *handle; /* the driver's own */
 };
 
-/* A part of another rank's region. */
+/* Consecutive bytes of memory that another rank has granted to this one. */
 struct mmc_stretch {
 	uint64_t address;
 	uint32_t key;
@@ -153,8 +158,9 @@ struct mmc_endpoint {
 	 * payload, so that they had to be copied out of there: see placement.h.
 	 */
 	uint64_t evacuated;
-	uint64_t reconnects; /* how many connections were made again */
-	uint64_t rejoins;    /* how many groups were joined again */
+	/* How many connections were made again; what was granted over them has ended. */
+	uint64_t reconnects;
+	uint64_t rejoins; /* how many groups were joined again */
 	/*
 	 * How many system calls have sent datagrams, and how many have received some or
 	 * looked for some, whether or not there were any; 0 where there are no such calls.
@@ -227,25 +233,38 @@ struct mmc_driver {
 	int (*end_placement)(struct mmc_endpoint *endpoint, bool forget);
 
 	/*
-	 * Lets the other ranks read `nbytes` at `memory`, but not write there, until
-	 * `deregister_memory` is called. Returns 0 with `region` written, or a negative
-	 * error. Where `read_bytes_max` is 0, `register_memory`, `deregister_memory`
-	 * and `read` are NULL.
+	 * Registers `nbytes` at `memory`, for direct placement and for grants. Nobody may
+	 * read it by that alone. Returns 0 with `region` written, or a negative error.
+	 * Where `read_bytes_max` is 0, this function and the four below are NULL.
 	 */
 	int (*register_memory)(struct mmc_endpoint *endpoint,
 			       const void *memory, size_t nbytes,
 			       struct mmc_region *region);
 
-	/*
-	 * Ends the others' right to read `region`. The caller waits until they have
-	 * read what they need: a read of the region that is under way now breaks the
-	 * reader's connection.
-	 */
+	/* Ends a registration. No grant of the region is in force any more. */
 	void (*deregister_memory)(struct mmc_endpoint *endpoint,
 				  struct mmc_region *region);
 
 	/*
-	 * Reads `nstretches` from regions of `peer`, at most `read_bytes_max` bytes in
+	 * Lets `peer` read `nbytes` at `memory`, but not write there. `region` is where
+	 * that memory is registered, or NULL if it is not. Returns 0 with `grant`
+	 * written, or a negative error: -MMC_ENODEV if that peer cannot read, and
+	 * -MMC_EAGAIN if it cannot now.
+	 */
+	int (*grant_read)(struct mmc_endpoint *endpoint, uint32_t peer,
+			  const struct mmc_region *region, const void *memory,
+			  size_t nbytes, struct mmc_grant *grant);
+
+	/*
+	 * Ends a grant: on return nobody can read by its key any more. A read that tries
+	 * to fails. Then all reads between the two ranks may fail, and the grants between
+	 * them end, since their connection has to be made again.
+	 */
+	void (*revoke_read)(struct mmc_endpoint *endpoint,
+			    struct mmc_grant *grant);
+
+	/*
+	 * Reads `nstretches` of what `peer` has granted, at most `read_bytes_max` bytes in
 	 * all. Each stretch is read only after the stretch before it. Returns 0 if the read
 	 * is under way: MMC_EVENT_READ with `cookie` reports its end. Returns
 	 * -MMC_EAGAIN if the most reads possible are under way already, or -MMC_ENODEV

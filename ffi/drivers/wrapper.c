@@ -68,6 +68,24 @@ static void inner_deregister_memory(struct mmc_endpoint *endpoint,
 	inner->driver->deregister_memory(inner, region);
 }
 
+static int inner_grant_read(struct mmc_endpoint *endpoint, uint32_t peer,
+			    const struct mmc_region *region, const void *memory,
+			    size_t nbytes, struct mmc_grant *grant)
+{
+	struct mmc_endpoint *inner = inner_of(endpoint);
+
+	return inner->driver->grant_read(inner, peer, region, memory, nbytes,
+					 grant);
+}
+
+static void inner_revoke_read(struct mmc_endpoint *endpoint,
+			      struct mmc_grant *grant)
+{
+	struct mmc_endpoint *inner = inner_of(endpoint);
+
+	inner->driver->revoke_read(inner, grant);
+}
+
 static int inner_read(struct mmc_endpoint *endpoint, uint32_t peer,
 		      const struct mmc_stretch *stretches, unsigned nstretches,
 		      uint64_t cookie)
@@ -116,6 +134,8 @@ static const struct mmc_driver driver = {
 	.end_placement = inner_end_placement,
 	.register_memory = inner_register_memory,
 	.deregister_memory = inner_deregister_memory,
+	.grant_read = inner_grant_read,
+	.revoke_read = inner_revoke_read,
 	.read = inner_read,
 	.inquire = inner_inquire,
 	.fds = inner_fds,
@@ -141,6 +161,8 @@ void mmc_wrapper_init(struct mmc_wrapper *wrapper, struct mmc_endpoint *inner)
 	if (inner->read_bytes_max == 0) {
 		wrapper->driver.register_memory = NULL;
 		wrapper->driver.deregister_memory = NULL;
+		wrapper->driver.grant_read = NULL;
+		wrapper->driver.revoke_read = NULL;
 		wrapper->driver.read = NULL;
 	}
 	wrapper->endpoint = *inner;

@@ -24,17 +24,11 @@ static void finish(struct mmc_request *request)
 	request->notifies = false;
 }
 
-/*
- * Ends all access to the result but the user's. If the operation has failed, other
- * ranks may still be reading the result, and the whole team is marked.
- */
-static void end_reading(struct mmc_request *request)
+/* Ends all access to the result but the user's. */
+static void end_access(struct mmc_request *request)
 {
-	bool failed = mmc_op_has_failed(request->op);
-
-	request->stream->team->memory_may_be_read |= failed;
 	mmc_request_end_placement(request, false);
-	mmc_request_deregister(request, failed);
+	mmc_request_revoke(request);
 	mmc_request_forget_fetches(request);
 }
 
@@ -72,7 +66,7 @@ void mmc_request_complete(struct mmc_request *request, bool retain)
 	if (mmc_run_delay_since(&request->run_delay, &delay))
 		mmc_op_learn_delay(request->op, delay.delay_ns, delay.at_ns);
 	stream->team->path = *mmc_epochs_path(&stream->epochs);
-	end_reading(request);
+	end_access(request);
 	if (retain)
 		take_copy(request);
 	finish(request);
@@ -102,7 +96,7 @@ void mmc_request_fail(struct mmc_request *request)
 		.missing_chunks = mmc_op_missing_chunks(op),
 	};
 	mmc_operation_describe_mismatch(mmc_op_terms(op), &request->failure);
-	end_reading(request);
+	end_access(request);
 	finish(request);
 }
 

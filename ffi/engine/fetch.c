@@ -87,6 +87,9 @@ static int submit(struct mmc_team *team, uint32_t slot)
 		},
 	};
 
+	/* What was granted over a connection has ended with it. */
+	if (endpoint->reconnects != fetch->request->reconnects)
+		return -MMC_ENODEV;
 	return endpoint->driver->read(endpoint, mmc_op_left(op), stretches, 2,
 				      slot);
 }

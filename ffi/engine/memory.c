@@ -21,31 +21,11 @@ struct kept_registration {
 
 struct mmc_memory {
 	struct mmc_memory *next;
-	uint8_t *bytes; /* NULL once a team has to free it */
+	uint8_t *bytes; /* NULL if it must not be freed */
 	size_t nbytes;
 	bool mapped;			/* from a file */
 	struct kept_registration *kept; /* one for each team that uses it */
 };
-
-/*
- * Ends one registration. After a failure other ranks may still be reading the memory:
- * then the team becomes its owner, and frees it when it closes. What was mapped may go
- * at once, since the device holds its pages, which nothing else can get meanwhile.
- */
-static void end_registration(struct kept_registration *kept,
-			     struct mmc_memory *memory)
-{
-	if (kept->team->memory_may_be_read) {
-		mmc_team_deregister_later(kept->team, &kept->region,
-					  memory->mapped ? NULL
-							 : memory->bytes);
-		if (!memory->mapped)
-			memory->bytes = NULL;
-	} else {
-		mmc_team_deregister(kept->team, &kept->region);
-	}
-	free(kept);
-}
 
 struct mmc_memory *mmc_memory_new(size_t nbytes)
 {
@@ -126,7 +106,11 @@ struct mmc_memory *mmc_engine_take_memory(struct mmc_engine *engine,
 		struct kept_registration *kept = found->kept;
 
 		found->kept = kept->next;
-		end_registration(kept, found);
+		/* What was mapped may go: nothing else gets pages that the device holds. */
+		if (kept->team->memory_may_be_written && !found->mapped)
+			found->bytes = NULL;
+		mmc_team_deregister(kept->team, &kept->region);
+		free(kept);
 	}
 	return found;
 }
@@ -184,7 +168,6 @@ bool mmc_team_find_region(struct mmc_team *team, const void *address,
 	if (kept == NULL)
 		return false;
 	*found = kept->region;
-	found->address += (uintptr_t)address - (uintptr_t)memory->bytes;
 	return true;
 }
 

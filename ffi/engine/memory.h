@@ -34,17 +34,16 @@ void mmc_engine_add_memory(struct mmc_engine *engine,
 
 /*
  * Removes the memory that begins at `bytes` from the engine, and ends its
- * registrations. Returns the memory, for the caller to delete, or NULL if the engine
+ * registrations. What a device may still write to is leaked. Returns the memory, for the caller to delete, or NULL if the engine
  * has none there.
  */
 struct mmc_memory *mmc_engine_take_memory(struct mmc_engine *engine,
 					  const void *bytes);
 
 /*
- * Writes to `*found` by which address and key other ranks read the `nbytes` at
- * `address`. Registers the memory first, if the team has not done so, and counts that
- * in `counters`. Returns false if it is not the engine's memory or cannot be
- * registered.
+ * Writes to `*found` as what the memory is registered in which the `nbytes` at `address`
+ * lie. Registers it first, if the team has not done so, and counts that in `counters`.
+ * Returns false if it is not the engine's memory or cannot be registered.
  */
 bool mmc_team_find_region(struct mmc_team *team, const void *address,
 			  uint64_t nbytes, struct mmc_counters *counters,

@@ -69,5 +69,5 @@ void mmc_request_end_placement(struct mmc_request *request, bool forget)
 		return;
 	team->direct_request = NULL;
 	if (team->endpoint->driver->end_placement(team->endpoint, forget) < 0)
-		team->memory_may_be_read = true;
+		team->memory_may_be_written = true;
 }

@@ -18,8 +18,8 @@ void mmc_team_begin_placement(struct mmc_team *team);
 
 /*
  * Ends direct placement if it is for this request. On return either no posted receive
- * aims at the request's memory any more, or the team is marked as failed, so that the
- * memory is freed only when the team closes. With `forget` the driver drops payloads
+ * aims at the request's memory any more, or the team is marked, so that its engine memory
+ * is never freed. With `forget` the driver drops payloads
  * that wait until no receive aims at their places; otherwise their events still follow.
  */
 void mmc_request_end_placement(struct mmc_request *request, bool forget);

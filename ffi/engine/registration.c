@@ -1,16 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/registration.h"
 
-#include <stdlib.h>
-
 #include "engine/state.h"
-
-/* A region to deregister when the team closes. */
-struct mmc_deferred {
-	struct mmc_deferred *next;
-	struct mmc_region region;
-	void *memory; /* to be freed after that, or NULL */
-};
 
 bool mmc_team_can_register(const struct mmc_team *team)
 {
@@ -37,30 +28,17 @@ void mmc_team_deregister(struct mmc_team *team, struct mmc_region *region)
 	team->endpoint->driver->deregister_memory(team->endpoint, region);
 }
 
-void mmc_team_deregister_later(struct mmc_team *team,
-			       const struct mmc_region *region, void *memory)
+int mmc_team_grant(struct mmc_team *team, const struct mmc_region *region,
+		   const void *memory, size_t nbytes, struct mmc_grant *grant)
 {
-	struct mmc_deferred *deferred = malloc(sizeof(*deferred));
+	struct mmc_endpoint *endpoint = team->endpoint;
+	uint32_t right = (team->options.rank + 1) % team->options.nranks;
 
-	/* Not to deregister it at all is safe, too: the region is merely leaked. */
-	if (deferred == NULL)
-		return;
-	*deferred = (struct mmc_deferred){
-		.next = team->deferred,
-		.region = *region,
-		.memory = memory,
-	};
-	team->deferred = deferred;
+	return endpoint->driver->grant_read(endpoint, right, region, memory,
+					    nbytes, grant);
 }
 
-void mmc_team_deregister_deferred(struct mmc_team *team)
+void mmc_team_revoke(struct mmc_team *team, struct mmc_grant *grant)
 {
-	while (team->deferred != NULL) {
-		struct mmc_deferred *deferred = team->deferred;
-
-		team->deferred = deferred->next;
-		mmc_team_deregister(team, &deferred->region);
-		free(deferred->memory);
-		free(deferred);
-	}
+	team->endpoint->driver->revoke_read(team->endpoint, grant);
 }

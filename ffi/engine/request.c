@@ -109,7 +109,8 @@ static void activate(struct mmc_request *request, uint64_t now_ns)
 	struct mmc_op_config config = op_config(stream, &request->operation);
 	struct mmc_op *op;
 
-	config.advert = mmc_request_advert(request);
+	config.generation = mmc_request_generation(request);
+	request->reconnects = stream->team->endpoint->reconnects;
 	mmc_epochs_set_path(&stream->epochs, &stream->team->path);
 	op = mmc_epochs_start(&stream->epochs, request->memory, &config,
 			      now_ns);

@@ -7,42 +7,22 @@
 #include "engine/notify.h"
 #include "engine/placement.h"
 
-/*
- * Frees a request's memory. If that is registered and the operation `failed`, other
- * ranks may still be reading it: then the team frees the memory when it closes.
- */
-static void free_memory(struct mmc_request *request, bool failed)
-{
-	struct mmc_team *team = request->stream->team;
-
-	if (request->map_registered && failed) {
-		mmc_team_deregister_later(team, &request->map, request->memory);
-		return;
-	}
-	if (request->map_registered)
-		mmc_team_deregister(team, &request->map);
-	free(request->memory);
-}
-
 /* Frees a request in any state; one in flight is given up. NULL is allowed. */
 static void free_request(struct mmc_request *request)
 {
-	bool given_up;
+	struct mmc_team *team;
 
 	if (request == NULL)
 		return;
-	given_up = request->op != NULL && !mmc_request_is_complete(request);
+	team = request->stream->team;
 	mmc_request_end_placement(request, true);
-	if (given_up) {
-		mmc_op_close_advert(request->op);
-		mmc_request_forget_fetches(request);
-		request->stream->team->memory_may_be_read = true;
-	}
-	given_up |= mmc_epochs_is_poisoned(&request->stream->epochs);
+	mmc_request_revoke(request);
+	mmc_request_forget_fetches(request);
 	if (request->notifies)
-		mmc_engine_notify(request->stream->team->engine);
-	mmc_request_deregister(request, given_up);
-	free_memory(request, given_up);
+		mmc_engine_notify(team->engine);
+	if (request->registered)
+		mmc_team_deregister(team, &request->region);
+	free(request->memory);
 	mmc_copies_give(&request->stream->copies, request->copy);
 	free(request);
 }
@@ -60,10 +40,10 @@ static struct mmc_request *new_request(struct mmc_stream *stream,
 	mmc_count(&stream->counters, MMC_COUNT_ALLOCATIONS, 1);
 	if (request->memory != NULL &&
 	    stream->options.repair == MMC_REPAIR_READ)
-		request->map_registered =
+		request->registered =
 			mmc_team_register(stream->team, request->memory,
 					  memory_bytes, &stream->counters,
-					  &request->map) == 0;
+					  &request->region) == 0;
 	if (request->memory != NULL)
 		return request;
 	free_request(request);

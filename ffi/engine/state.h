@@ -44,10 +44,13 @@ struct mmc_request {
 	uint64_t start_ns;		/* on the endpoint's clock */
 	struct mmc_run_delay run_delay; /* when it was activated, if large */
 	struct mmc_failure failure;
-	struct mmc_region map; /* `memory` as registered, if `map_registered` */
-	struct mmc_region data; /* user memory as registered, if `registered` */
-	bool map_registered;
+	struct mmc_region region; /* `memory` as registered, if `registered` */
+	/* What the right neighbour may read, if `granted`: `memory` and the result. */
+	struct mmc_grant state;
+	struct mmc_grant data;
+	uint64_t reconnects; /* of the endpoint, when it was activated */
 	bool registered;
+	bool granted;
 	bool unplaceable; /* the device has refused direct placement */
 	bool notifies;	  /* its end wakes mmc_engine_await() */
 	bool held;	  /* the user has not freed it yet */
@@ -105,11 +108,10 @@ struct mmc_team {
 	struct mmc_flood flood;
 	uint64_t generation; /* the latest that an advert has had; never 0 */
 	struct mmc_fetches fetches;
-	struct mmc_deferred *deferred; /* regions to deregister at the close */
 	/* The request whose payloads the device places now, or NULL. */
 	struct mmc_request *direct_request;
-	/* An operation has failed: other ranks may still read its memory. */
-	bool memory_may_be_read;
+	/* The device does not obey: it may write where receives have aimed. */
+	bool memory_may_be_written;
 	struct mmc_poison poison; /* why the team has broken down, if it has */
 	char reason[MMC_REASON_SIZE]; /* the driver's sentence about that */
 };

@@ -74,6 +74,10 @@ static void finish(struct mmc_host *host, uint32_t stream, uint32_t index,
 
 	if (!flaw)
 		flaw = mmc_stage_failure_flaw(stage, error, &failure);
+	if (!flaw &&
+	    mmc_sim_regions_are_granted(&stage->regions, op->parts[host->rank],
+					op->part_bytes))
+		flaw = "other ranks may still read its buffers";
 	if (flaw)
 		mmc_finding_add(&stage->finding, now_ns,
 				"rank %u, stream %u, operation %u ended with "

@@ -154,8 +154,10 @@ static inline void ranks_carry_out(struct ranks *net, uint32_t r,
 		reads_begin(net, r, action);
 		break;
 	case MMC_ACTION_REGISTER:
-		mmc_op_registered(action->op, !net->shape.unregistrable,
-				  action->op->config.epoch, 0);
+		mmc_op_registered(action->op,
+				  net->shape.unregistrable
+					  ? NULL
+					  : &(struct mmc_readable){ 0 });
 		break;
 	case MMC_ACTION_INQUIRE:
 		ranks_inquire(net, r, action);

@@ -37,9 +37,7 @@ static void registered_once(void)
 	memset(memory, 1, NBYTES);
 	CHECK_EQ(hub[0].nregions, 0);
 	CHECK(find(memory + 50, 100, &region));
-	CHECK_EQ(region.address, (uintptr_t)memory + 50);
 	CHECK(find(memory, NBYTES, &region));
-	CHECK_EQ(region.address, (uintptr_t)memory);
 	CHECK_EQ(hub[0].nregions, 1);
 	whole = hub[0].regions[0].nbytes;
 	CHECK(whole >= NBYTES);
@@ -75,20 +73,22 @@ static void a_failure_is_not_kept(void)
 	hub_close();
 }
 
-/* After a failure, memory that ranks may still read is freed with the team. */
-static void a_failed_team_keeps_it(void)
+/* Memory to which a device may still write is not freed, and so not used again. */
+static void what_may_be_written_is_leaked(void)
 {
 	struct mmc_region region;
-	void *memory;
+	uint8_t *memory;
 
 	hub_open(&readable);
-	CHECK_EQ(mmc_memory_allocate(hub[0].engine, NBYTES, &memory), 0);
+	CHECK_EQ(mmc_memory_allocate(hub[0].engine, NBYTES, (void **)&memory),
+		 0);
 	CHECK(find(memory, 1, &region));
-	hub[0].team->memory_may_be_read = true;
+	hub[0].team->memory_may_be_written = true;
 	mmc_memory_free(hub[0].engine, memory);
-	CHECK(hub[0].regions[0].live);
+	CHECK(!hub[0].regions[0].live);
 	memset(memory, 2, NBYTES);
 	hub_close();
+	free(memory);
 }
 
 /* Returns the descriptor of a file in memory, of `nbytes`. */
@@ -117,32 +117,12 @@ static void a_file_is_mapped(void)
 	memset(memory[0], 3, NBYTES);
 	CHECK_EQ(memory[1][NBYTES - 1], 3);
 	CHECK(find(memory[1] + 50, NBYTES - 50, &region));
-	CHECK_EQ(region.address, (uintptr_t)memory[1] + 50);
 	CHECK_EQ(hub[0].nregions, 1);
 	CHECK_EQ(hub[0].regions[0].nbytes, 3 * 4096);
 	mmc_memory_free(hub[0].engine, memory[1]);
 	CHECK(!hub[0].regions[0].live);
 	CHECK_EQ(memory[0][0], 3);
 	mmc_memory_free(hub[0].engine, memory[0]);
-	hub_close();
-}
-
-/* What was mapped goes at once, even if ranks may still read what was in it. */
-static void a_failed_team_does_not_keep_a_mapping(void)
-{
-	struct mmc_region region;
-	void *memory;
-	int fd = file(4096);
-
-	hub_open(&readable);
-	CHECK_EQ(mmc_memory_map(hub[0].engine, fd, 4096, &memory), 0);
-	CHECK(find(memory, 4096, &region));
-	CHECK_EQ(hub[0].regions[0].nbytes, 4096);
-	hub[0].team->memory_may_be_read = true;
-	mmc_memory_free(hub[0].engine, memory);
-	CHECK(hub[0].regions[0].live);
-	CHECK_EQ(msync(memory, 4096, MS_ASYNC), -1);
-	close(fd);
 	hub_close();
 }
 
@@ -166,6 +146,6 @@ static void too_much_is_refused(void)
 }
 
 CHECK_MAIN(CHECK_TEST(registered_once), CHECK_TEST(a_failure_is_not_kept),
-	   CHECK_TEST(a_failed_team_keeps_it), CHECK_TEST(a_file_is_mapped),
-	   CHECK_TEST(a_failed_team_does_not_keep_a_mapping),
-	   CHECK_TEST(no_file_is_refused), CHECK_TEST(too_much_is_refused))
+	   CHECK_TEST(what_may_be_written_is_leaked),
+	   CHECK_TEST(a_file_is_mapped), CHECK_TEST(no_file_is_refused),
+	   CHECK_TEST(too_much_is_refused))

@@ -93,6 +93,8 @@ static inline void hub_close_rank(uint32_t r)
 	CHECK(hub[r].closed);
 	for (uint32_t i = 0; i < hub[r].nregions; i++)
 		CHECK(!hub[r].regions[i].live);
+	for (uint32_t i = 0; i < hub[r].ngrants; i++)
+		CHECK(!hub[r].grants[i].live);
 }
 
 static inline void hub_close(void)

@@ -36,7 +36,13 @@ struct hub_options {
 };
 
 struct hub_region {
-	struct mmc_region region;
+	size_t nbytes;
+	bool live;
+};
+
+struct hub_granted {
+	uint32_t peer; /* who may read */
+	uint64_t address;
 	size_t nbytes;
 	bool live;
 };
@@ -57,14 +63,17 @@ struct hub_rank {
 	struct mmc_parcel sent; /* the last parcel sent, without its bytes */
 	uint8_t sent_bytes[HUB_BYTES_MAX];
 	struct hub_region regions[HUB_REGIONS_MAX];
+	struct hub_granted grants[HUB_REGIONS_MAX]; /* by key */
 	uint32_t nguards; /* how often it was told the channels below */
 	uint64_t channels[MMC_GUARD_CHANNELS_MAX];
 	uint32_t nchannels;
 	uint32_t nregions;
+	uint32_t ngrants;
 	uint32_t ninquiries;
-	int send_rv;	 /* what send() returns */
-	int read_rv;	 /* what read() returns, unless 0 */
-	int register_rv; /* what register_memory() returns, unless 0 */
+	int send_rv;	     /* what send() returns */
+	int read_rv;	     /* what read() returns, unless 0 */
+	int register_rv;     /* what register_memory() returns, unless 0 */
+	uint32_t grants_max; /* how many grants succeed; 0: all */
 	uint32_t nreads;
 	bool arms; /* what arm() returns */
 	int fd;	   /* readable when the queue is not empty */
@@ -201,13 +210,9 @@ static inline int hub_driver_register(struct mmc_endpoint *endpoint,
 	if (rank->register_rv != 0)
 		return rank->register_rv;
 	MMC_ASSERT(rank->nregions < HUB_REGIONS_MAX);
-	*region = (struct mmc_region){
-		.address = (uintptr_t)memory,
-		.key = rank->nregions,
-		.handle = &rank->regions[rank->nregions],
-	};
+	(void)memory;
+	region->handle = &rank->regions[rank->nregions];
 	rank->regions[rank->nregions++] = (struct hub_region){
-		.region = *region,
 		.nbytes = nbytes,
 		.live = true,
 	};
@@ -224,16 +229,51 @@ static inline void hub_driver_deregister(struct mmc_endpoint *endpoint,
 	at->live = false;
 }
 
+static inline int hub_driver_grant(struct mmc_endpoint *endpoint, uint32_t peer,
+				   const struct mmc_region *region,
+				   const void *memory, size_t nbytes,
+				   struct mmc_grant *grant)
+{
+	struct hub_rank *rank = hub_of(endpoint);
+
+	if (rank->grants_max != 0 && rank->ngrants == rank->grants_max)
+		return -MMC_EAGAIN;
+	MMC_ASSERT(rank->ngrants < HUB_REGIONS_MAX);
+	if (region != NULL)
+		CHECK(((const struct hub_region *)region->handle)->live);
+	*grant = (struct mmc_grant){
+		.address = (uintptr_t)memory,
+		.key = rank->ngrants,
+		.handle = &rank->grants[rank->ngrants],
+	};
+	rank->grants[rank->ngrants++] = (struct hub_granted){
+		.peer = peer,
+		.address = grant->address,
+		.nbytes = nbytes,
+		.live = true,
+	};
+	return 0;
+}
+
+static inline void hub_driver_revoke(struct mmc_endpoint *endpoint,
+				     struct mmc_grant *grant)
+{
+	struct hub_granted *at = grant->handle;
+
+	(void)endpoint;
+	CHECK(at->live);
+	at->live = false;
+}
+
 /* Returns whether a rank may read a stretch of another rank's memory. */
-static inline bool hub_may_read(uint32_t peer,
+static inline bool hub_may_read(uint32_t reader, uint32_t peer,
 				const struct mmc_stretch *stretch)
 {
-	const struct hub_region *at = &hub[peer].regions[stretch->key];
+	const struct hub_granted *at = &hub[peer].grants[stretch->key];
 
-	return stretch->key < hub[peer].nregions && at->live &&
-	       stretch->address >= at->region.address &&
-	       stretch->address + stretch->nbytes <=
-		       at->region.address + at->nbytes;
+	return stretch->key < hub[peer].ngrants && at->live &&
+	       at->peer == reader && stretch->address >= at->address &&
+	       stretch->address + stretch->nbytes <= at->address + at->nbytes;
 }
 
 static inline int hub_driver_read(struct mmc_endpoint *endpoint, uint32_t peer,
@@ -251,7 +291,7 @@ static inline int hub_driver_read(struct mmc_endpoint *endpoint, uint32_t peer,
 	if (rank->read_rv != 0)
 		return rank->read_rv;
 	for (unsigned i = 0; i < nstretches; i++) {
-		CHECK(hub_may_read(peer, &stretches[i]));
+		CHECK(hub_may_read(rank->number, peer, &stretches[i]));
 		nbytes += stretches[i].nbytes;
 	}
 	rank->nreads++;
@@ -311,6 +351,8 @@ static const struct mmc_driver hub_driver = {
 	.send = hub_driver_send,
 	.register_memory = hub_driver_register,
 	.deregister_memory = hub_driver_deregister,
+	.grant_read = hub_driver_grant,
+	.revoke_read = hub_driver_revoke,
 	.read = hub_driver_read,
 	.inquire = hub_driver_inquire,
 	.fds = hub_driver_fds,

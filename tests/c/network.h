@@ -31,8 +31,7 @@ struct ranks_shape {
 	uint64_t retain_bytes;
 	enum mmc_repair repair;
 	uint32_t read_bytes; /* the most that one read brings; 0: no reads */
-	bool registered;     /* even ranks register data from the start */
-	bool unregistrable;  /* no other data can be registered */
+	bool unregistrable;  /* memory cannot be registered */
 	uint64_t entry_timeout_ns;
 	uint64_t late_ns; /* start delay; if all are late, the greatest */
 	uint32_t late;	  /* the late rank; MMC_PEER_ALL: all are */

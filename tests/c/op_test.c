@@ -139,7 +139,6 @@ static struct ranks_shape random_shape(uint64_t seed)
 	shape.read_bytes =
 		100 * (uint32_t)mmc_prng_below(&prng, 5) +
 		(mmc_prng_below(&prng, 6) == 0 ? 0 : MMC_GENERATION_BYTES);
-	shape.registered = mmc_prng_below(&prng, 2);
 	shape.unregistrable = mmc_prng_below(&prng, 6) == 0;
 	shape.late_ns = mmc_prng_below(&prng, 2) * 100 * MMC_MS_NS;
 	shape.delay_ns = mmc_prng_below(&prng, 300) * MMC_US_NS;

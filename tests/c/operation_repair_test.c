@@ -19,7 +19,7 @@ static struct mmc_op_config config_of(enum mmc_repair repair)
 	config.repair = repair;
 	if (repair == MMC_REPAIR_READ) {
 		config.read_bytes = 1000;
-		config.advert.generation = GENERATION;
+		config.generation = GENERATION;
 	}
 	return config;
 }
@@ -235,6 +235,12 @@ static void an_advert_follows_registration(void)
 	const struct mmc_message nak =
 		nak_of(MMC_MESSAGE_NAK, (struct mmc_run){ 0, 1 });
 	const struct mmc_message *said;
+	static const struct mmc_readable readable = {
+		.state_address = 0x100000,
+		.data_address = 0x1234,
+		.state_key = 8,
+		.data_key = 9,
+	};
 	static struct subject subject;
 
 	for (unsigned succeeds = 0; succeeds < 2; succeeds++) {
@@ -248,7 +254,7 @@ static void an_advert_follows_registration(void)
 		CHECK(subject_find_done(&subject, MMC_ACTION_REGISTER) == NULL);
 		CHECK(subject_find_said(&subject, RIGHT, MMC_MESSAGE_ADVERT) ==
 		      NULL);
-		mmc_op_registered(subject.op, succeeds, 0x1234, 9);
+		mmc_op_registered(subject.op, succeeds ? &readable : NULL);
 		subject_run(&subject);
 		said = subject_find_said(&subject, RIGHT, MMC_MESSAGE_ADVERT);
 		if (CHECK(said != NULL) && succeeds) {
@@ -256,6 +262,11 @@ static void an_advert_follows_registration(void)
 			CHECK(said->advert.has_data);
 			CHECK_EQ(said->advert.data_address, 0x1234);
 			CHECK_EQ(said->advert.data_key, 9);
+			CHECK_EQ(said->advert.map_address - 0x100000,
+				 (uint64_t)((uint8_t *)
+						    subject.op->present.words -
+					    (uint8_t *)subject.op));
+			CHECK_EQ(said->advert.map_key, 8);
 		} else if (said != NULL) {
 			CHECK_EQ(said->advert.generation, 0);
 		}

@@ -11,20 +11,6 @@
 
 #define READS_DEAD_NS MMC_S_NS
 
-/* Returns the advert that a rank makes when it starts an epoch. */
-static inline struct mmc_advert reads_advert(const struct ranks *net,
-					     uint32_t r, uint32_t epoch,
-					     const void *memory)
-{
-	return (struct mmc_advert){
-		.generation = net->shape.read_bytes > 0 ? epoch * 100 + r : 0,
-		.map_address = (uintptr_t)memory,
-		.map_key = epoch,
-		.data_address = epoch,
-		.has_data = net->shape.registered && r % 2 == 0,
-	};
-}
-
 /* Begins a READ or READ_MAP of rank `r`. */
 static inline void reads_begin(struct ranks *net, uint32_t r,
 			       const struct mmc_action *action)
@@ -66,8 +52,8 @@ static inline void reads_take(struct ranks *net, struct event *event)
 		CHECK(net->rank[event->source].epochs.poison.error != MMC_OK);
 		memset(event->control, 0, event->control_bytes);
 	} else if (event->step == 1) {
-		memcpy(event->control + nbytes,
-		       op->repair.advertiser.generation, MMC_GENERATION_BYTES);
+		memcpy(event->control + nbytes, op->repair.advertiser.word,
+		       MMC_GENERATION_BYTES);
 	} else if (event->kind == EVENT_READ) {
 		memcpy(event->control, repairer->places + event->index, nbytes);
 	} else {

@@ -41,7 +41,7 @@ static void open_world(struct world *at, enum mmc_repair policy)
 		.layout = &at->layout,
 		.claimed = &at->claimed,
 		.present = &at->present,
-		.advert = { .generation = 5 },
+		.generation = 5,
 	};
 
 	*at = (struct world){ .now_ns = MMC_S_NS };

@@ -170,12 +170,10 @@ static void questions_have_stamps(void)
 /* Each rank sends its memory advertisement to its right neighbour alone. */
 static void the_advert_goes_to_the_right_neighbour(void)
 {
-	static const struct mmc_advert expected = {
-		.generation = 5,
+	static const struct mmc_readable readable = {
 		.data_address = 6,
-		.map_key = 7,
+		.state_key = 7,
 		.data_key = 8,
-		.has_data = true,
 	};
 	struct mmc_op_config config = subject_config;
 	static struct mmc_actions actions;
@@ -184,20 +182,21 @@ static void the_advert_goes_to_the_right_neighbour(void)
 
 	config.repair = MMC_REPAIR_READ;
 	config.read_bytes = 1000;
-	config.advert = expected;
+	config.generation = 5;
 	for (config.rank = 0; config.rank < config.nranks; config.rank++) {
 		subject_open(&subject, &config);
 		mmc_actions_init(&actions, MMC_CHECKSUM_HEADER);
+		mmc_op_registered(subject.op, &readable);
 		mmc_op_tell_advert(subject.op, &actions);
 		decode_message(&subject, &actions);
 		CHECK_EQ(subject.said[0].peer,
 			 (config.rank + 1) % config.nranks);
 		CHECK_EQ(subject.said[0].message.kind, MMC_MESSAGE_ADVERT);
 		CHECK_EQ(subject.said[0].message.nitems, 1);
-		CHECK_EQ(advert->generation, expected.generation);
-		CHECK_EQ(advert->data_address, expected.data_address);
-		CHECK_EQ(advert->map_key, expected.map_key);
-		CHECK_EQ(advert->data_key, expected.data_key);
+		CHECK_EQ(advert->generation, 5);
+		CHECK_EQ(advert->data_address, 6);
+		CHECK_EQ(advert->map_key, 7);
+		CHECK_EQ(advert->data_key, 8);
 		CHECK(advert->has_data);
 		CHECK_EQ(subject.counters.value[MMC_COUNT_ADVERTS], 1);
 		subject_close(&subject);

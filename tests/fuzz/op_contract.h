@@ -178,7 +178,10 @@ static inline void carry_out(struct world *world,
 		break;
 	case MMC_ACTION_REGISTER:
 		MMC_ASSERT(!world->epoch[action->op->config.epoch].over);
-		mmc_op_registered(action->op, take(&world->input, 1) % 2, 1, 2);
+		mmc_op_registered(action->op,
+				  take(&world->input, 1) % 2
+					  ? &(struct mmc_readable){ 1, 2, 3, 4 }
+					  : NULL);
 		break;
 	case MMC_ACTION_INQUIRE:
 		MMC_ASSERT(world->config.inquires);

@@ -119,8 +119,7 @@ static inline void shape(struct world *world)
 			  : flags & 4 ? MMC_REPAIR_NEIGHBOUR
 				      : MMC_REPAIR_NAK,
 		.read_bytes = flags & 32 ? 24 : 1000,
-		.advert = { .generation = flags & 64 ? 0 : 5,
-			    .has_data = (flags & 128) != 0 },
+		.generation = flags & 64 ? 0 : 5,
 		.timeout_ns = MMC_S_NS,
 		.entry_timeout_ns = flags & 8 ? MMC_S_NS / 2 : 0,
 		.late_timeout_ns = 2 * MMC_S_NS,

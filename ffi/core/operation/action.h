@@ -45,7 +45,7 @@ enum mmc_action_kind {
 	 */
 	MMC_ACTION_READ,
 	/*
-	 * Register the result's memory for others to read, and call
+	 * Let the right neighbour read the operation's memory and the result, and call
 	 * mmc_op_registered().
 	 */
 	MMC_ACTION_REGISTER,

@@ -35,10 +35,22 @@ bool mmc_op_on_read(struct mmc_op *op, struct mmc_run run, uint64_t generation)
 	return op->state == MMC_OP_FLOW;
 }
 
-void mmc_op_registered(struct mmc_op *op, bool ok, uint64_t address,
-		       uint32_t key)
+void mmc_op_registered(struct mmc_op *op, const struct mmc_readable *readable)
 {
-	mmc_advertiser_registered(&op->repair.advertiser, ok, address, key);
+	const uint8_t *map = (const uint8_t *)op->present.words;
+	struct mmc_advert advert = { 0 };
+
+	if (readable != NULL)
+		advert = (struct mmc_advert){
+			.generation = op->config.generation,
+			.has_data = true,
+			.map_address = readable->state_address +
+				       (uint64_t)(map - (const uint8_t *)op),
+			.data_address = readable->data_address,
+			.map_key = readable->state_key,
+			.data_key = readable->data_key,
+		};
+	mmc_advertiser_registered(&op->repair.advertiser, &advert);
 }
 
 /* ---- messages ----------------------------------------------------------- */

@@ -175,18 +175,15 @@ static struct mmc_record first_record(const struct mmc_op_config *config,
  * part, right before the next one, which is the bitmap `present`. With other policies
  * than read nothing can be read, and no generation is needed.
  */
-static void lay_out_advert(const struct mmc_op *op, uint8_t **memory,
-			   struct mmc_repair_config *repair)
+static void lay_out_generation(const struct mmc_op *op, uint8_t **memory,
+			       struct mmc_repair_config *repair)
 {
 	if (op->config.repair != MMC_REPAIR_READ)
 		return;
 	mmc_part_take(memory, MMC_GENERATION_BYTES);
-	repair->generation =
+	repair->generation = op->config.generation;
+	repair->generation_word =
 		(uint64_t *)(void *)(*memory - MMC_GENERATION_BYTES);
-	repair->advert = op->config.advert;
-	if (repair->advert.generation != 0)
-		repair->advert.map_address +=
-			(uint64_t)(*memory - (const uint8_t *)op);
 }
 
 /* Divides the memory among the parts of the operation, as mmc_op_footprint() counts. */
@@ -213,7 +210,7 @@ static void lay_out(struct mmc_op *op, uint8_t *memory)
 		mmc_part_take(&memory, mmc_schedule_bytes(&op->layout));
 	mmc_bitmap_init(&op->claimed, mmc_part_take(&memory, map_bytes),
 			nchunks);
-	lay_out_advert(op, &memory, &repair);
+	lay_out_generation(op, &memory, &repair);
 	mmc_bitmap_init(&op->present, mmc_part_take(&memory, map_bytes),
 			nchunks);
 	part = mmc_part_take(&memory,

@@ -113,11 +113,8 @@ struct mmc_op_config {
 	uint32_t batch_chunks; /* chunks sent in one go, if more than usual */
 	/* The most that one read of others' memory brings. */
 	uint32_t read_bytes;
-	/*
-	 * The memory that others may read here. `map_address` is that of the
-	 * operation's memory; mmc_op_init() adds where the bitmap lies in it.
-	 */
-	struct mmc_advert advert;
+	/* The generation of this rank's adverts; 0: others cannot read its memory. */
+	uint64_t generation;
 	uint64_t timeout_ns;	   /* see struct mmc_stream_options */
 	uint64_t entry_timeout_ns; /* 0: none */
 	uint64_t late_timeout_ns;  /* 0: none */
@@ -272,11 +269,10 @@ enum mmc_verdict mmc_op_on_fetched(struct mmc_op *op, uint32_t chunk,
 				   uint64_t now_ns);
 
 /*
- * Records that the action REGISTER has ended. With `ok`, others may read all blocks at
- * `address` with `key`; otherwise the memory cannot be registered.
+ * Records that the action REGISTER has ended. `readable` is NULL if the neighbour cannot
+ * be let read.
  */
-void mmc_op_registered(struct mmc_op *op, bool ok, uint64_t address,
-		       uint32_t key);
+void mmc_op_registered(struct mmc_op *op, const struct mmc_readable *readable);
 
 /*
  * Takes a control message of `source` about this epoch. If it has a stamp, the caller

@@ -26,7 +26,7 @@ void mmc_op_poll_repairer(struct mmc_op *op, uint64_t now_ns,
 			  struct mmc_actions *actions);
 
 /*
- * Registers the result's memory and sends the right neighbour an advert of it, if the
+ * Registers the operation's memory and sends the right neighbour an advert of it, if the
  * neighbour has asked for that.
  */
 void mmc_op_poll_advert(struct mmc_op *op, struct mmc_actions *actions);

@@ -25,23 +25,21 @@ static bool step(struct mmc_advertiser *advertiser,
 	return true;
 }
 
-void mmc_advertiser_init(struct mmc_advertiser *advertiser,
-			 const struct mmc_advert *advert, uint64_t *generation)
+void mmc_advertiser_init(struct mmc_advertiser *advertiser, uint64_t generation,
+			 uint64_t *word)
 {
-	bool lacks_data = advert->generation != 0 && !advert->has_data;
-
 	*advertiser = (struct mmc_advertiser){
-		.state = lacks_data ? MMC_ADVERTISER_UNREGISTERED
-				    : MMC_ADVERTISER_SETTLED,
-		.advert = *advert,
-		.generation = generation,
+		.state = generation != 0 ? MMC_ADVERTISER_UNREGISTERED
+					 : MMC_ADVERTISER_SETTLED,
+		.advert = { .generation = generation },
+		.word = word,
 	};
 }
 
 void mmc_advertiser_publish(struct mmc_advertiser *advertiser)
 {
-	if (advertiser->generation != NULL)
-		__atomic_store_n(advertiser->generation,
+	if (advertiser->word != NULL)
+		__atomic_store_n(advertiser->word,
 				 advertiser->advert.generation,
 				 __ATOMIC_RELEASE);
 }
@@ -56,17 +54,11 @@ bool mmc_advertiser_take_registration(struct mmc_advertiser *advertiser)
 	return step(advertiser, MMC_ADVERTISER_HANDED_OUT);
 }
 
-void mmc_advertiser_registered(struct mmc_advertiser *advertiser, bool ok,
-			       uint64_t address, uint32_t key)
+void mmc_advertiser_registered(struct mmc_advertiser *advertiser,
+			       const struct mmc_advert *advert)
 {
 	step(advertiser, MMC_ADVERTISER_REGISTERED);
-	if (ok) {
-		advertiser->advert.has_data = true;
-		advertiser->advert.data_address = address;
-		advertiser->advert.data_key = key;
-	} else {
-		advertiser->advert.generation = 0;
-	}
+	advertiser->advert = *advert;
 }
 
 bool mmc_advertiser_take_advert(struct mmc_advertiser *advertiser)
@@ -76,6 +68,6 @@ bool mmc_advertiser_take_advert(struct mmc_advertiser *advertiser)
 
 void mmc_advertiser_revoke(struct mmc_advertiser *advertiser)
 {
-	if (advertiser->generation != NULL)
-		__atomic_store_n(advertiser->generation, 0, __ATOMIC_SEQ_CST);
+	if (advertiser->word != NULL)
+		__atomic_store_n(advertiser->word, 0, __ATOMIC_SEQ_CST);
 }

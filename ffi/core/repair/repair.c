@@ -42,8 +42,8 @@ void mmc_repair_init(struct mmc_repair_state *repair, uint8_t *memory,
 		.present = config->present,
 		.rank = config->rank,
 	};
-	mmc_advertiser_init(&repair->advertiser, &config->advert,
-			    config->generation);
+	mmc_advertiser_init(&repair->advertiser, config->generation,
+			    config->generation_word);
 	mmc_loss_init(&repair->loss, part, &losses);
 	repair->repairer_memory =
 		mmc_part_take(&memory, mmc_repairer_bytes(layout->nchunks));

@@ -23,9 +23,9 @@ struct mmc_repair_config {
 	const struct mmc_layout *layout;
 	const struct mmc_bitmap *claimed;
 	const struct mmc_bitmap *present;
-	/* The memory that others may read, and the generation's word (advertiser.h). */
-	struct mmc_advert advert;
-	uint64_t *generation;
+	/* The generation of adverts, and the word that shows it (advertiser.h). */
+	uint64_t generation;
+	uint64_t *generation_word;
 };
 
 struct mmc_repair_state {

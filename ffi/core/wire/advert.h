@@ -15,10 +15,10 @@
 struct mmc_advert {
 	uint64_t generation;   /* 0: nothing can be read, now or later */
 	uint64_t map_address;  /* the words of the bitmap `present` */
-	uint64_t data_address; /* all blocks in rank order, if `has_data` */
+	uint64_t data_address; /* all blocks in rank order */
 	uint32_t map_key;      /* grants access to the bitmap */
-	uint32_t data_key;     /* grants access to the blocks, if `has_data` */
-	bool has_data;	       /* whether the blocks are registered already */
+	uint32_t data_key;     /* grants access to the blocks */
+	bool has_data; /* whether bitmap and blocks can be read already */
 };
 
 #endif

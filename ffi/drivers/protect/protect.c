@@ -296,6 +296,8 @@ static void set_driver(struct protect *protect, struct mmc_endpoint *inner)
 	driver->end_placement = NULL;
 	driver->register_memory = NULL;
 	driver->deregister_memory = NULL;
+	driver->grant_read = NULL;
+	driver->revoke_read = NULL;
 	driver->read = NULL;
 	protect->wrapper.endpoint.read_bytes_max = 0;
 }

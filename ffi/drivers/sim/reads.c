@@ -31,25 +31,54 @@ static struct mmc_sim_endpoint *self_of(struct mmc_endpoint *endpoint)
 	return (struct mmc_sim_endpoint *)endpoint;
 }
 
-int mmc_sim_register_memory(struct mmc_endpoint *endpoint, const void *memory,
-			    size_t nbytes, struct mmc_region *region)
+/* Counts one more registration. Returns 0, or -MMC_ENOMEM if there are too many. */
+static int count_registration(struct mmc_sim_endpoint *self)
 {
-	struct mmc_sim_endpoint *self = self_of(endpoint);
-
 	if (self->nregistered >= self->options.registrations_max)
 		return -MMC_ENOMEM;
 	self->nregistered++;
-	return mmc_sim_regions_add(self->options.regions, self->options.host,
-				   memory, nbytes, region);
+	return 0;
+}
+
+int mmc_sim_register_memory(struct mmc_endpoint *endpoint, const void *memory,
+			    size_t nbytes, struct mmc_region *region)
+{
+	(void)memory, (void)nbytes;
+	*region = (struct mmc_region){ .handle = NULL };
+	return count_registration(self_of(endpoint));
 }
 
 void mmc_sim_deregister_memory(struct mmc_endpoint *endpoint,
 			       struct mmc_region *region)
 {
+	(void)region;
+	self_of(endpoint)->nregistered--;
+}
+
+int mmc_sim_grant_read(struct mmc_endpoint *endpoint, uint32_t peer,
+		       const struct mmc_region *region, const void *memory,
+		       size_t nbytes, struct mmc_grant *grant)
+{
+	struct mmc_sim_endpoint *self = self_of(endpoint);
+	const struct mmc_sim_granted granted = {
+		.host = self->options.host,
+		.reader = peer,
+		.memory = memory,
+		.nbytes = nbytes,
+		.registers = region == NULL,
+	};
+
+	if (granted.registers && count_registration(self) < 0)
+		return -MMC_ENOMEM;
+	return mmc_sim_regions_grant(self->options.regions, &granted, grant);
+}
+
+void mmc_sim_revoke_read(struct mmc_endpoint *endpoint, struct mmc_grant *grant)
+{
 	struct mmc_sim_endpoint *self = self_of(endpoint);
 
-	self->nregistered--;
-	mmc_sim_regions_deregister_memory(self->options.regions, region);
+	if (mmc_sim_regions_revoke(self->options.regions, grant).registers)
+		self->nregistered--;
 }
 
 /* Sets the time of a read's next step, and a timer for it. */
@@ -110,7 +139,8 @@ static void read_stretch(struct mmc_sim_endpoint *self,
 	for (unsigned i = 0; i < read->ndone; i++)
 		offset += read->stretches[i].nbytes;
 	read->error = mmc_sim_regions_read(self->options.regions, read->peer,
-					   stretch, read->bytes + offset);
+					   self->options.host, stretch,
+					   read->bytes + offset);
 	read->ndone++;
 	read->back = read->ndone == read->nstretches || read->error != 0;
 	if (read->error == -MMC_ENOANSWER)
@@ -149,7 +179,7 @@ unsigned mmc_sim_reads_poll(struct mmc_sim_endpoint *self,
 {
 	unsigned n = 0;
 
-	/* A read that has failed takes two events. */
+	/* A read that got no answer takes two events. */
 	while (n + 2 <= nmax && self->ended_reads) {
 		struct mmc_sim_read *read = self->ended_reads;
 
@@ -164,7 +194,7 @@ unsigned mmc_sim_reads_poll(struct mmc_sim_endpoint *self,
 			.source = read->peer,
 			.cookie = read->cookie,
 		};
-		if (read->error != 0)
+		if (read->error == -MMC_ENOANSWER)
 			events[n++] = (struct mmc_event){
 				.kind = MMC_EVENT_BROKEN,
 				.source = read->peer,

@@ -2,8 +2,8 @@
 /*
  * Reads of other hosts' memory. A read goes to the other host over a connection, copies
  * the stretches there one after the other, each at a time of its own, and comes back as
- * fast as the links carry the bytes. A read is never lost. If the host is off, or has
- * not registered the memory, the connection breaks.
+ * fast as the links carry the bytes. A read is never lost. It fails if the host has not
+ * granted the memory to this one; if the host is off, the connection breaks, too.
  */
 #ifndef MMC_DRIVERS_SIM_READS_H
 #define MMC_DRIVERS_SIM_READS_H
@@ -15,6 +15,11 @@ int mmc_sim_register_memory(struct mmc_endpoint *endpoint, const void *memory,
 			    size_t nbytes, struct mmc_region *region);
 void mmc_sim_deregister_memory(struct mmc_endpoint *endpoint,
 			       struct mmc_region *region);
+int mmc_sim_grant_read(struct mmc_endpoint *endpoint, uint32_t peer,
+		       const struct mmc_region *region, const void *memory,
+		       size_t nbytes, struct mmc_grant *grant);
+void mmc_sim_revoke_read(struct mmc_endpoint *endpoint,
+			 struct mmc_grant *grant);
 int mmc_sim_read(struct mmc_endpoint *endpoint, uint32_t peer,
 		 const struct mmc_stretch *stretches, unsigned nstretches,
 		 uint64_t cookie);

@@ -6,7 +6,7 @@
 
 enum { CAPACITY_MIN = 64 };
 
-/* Returns the made-up address of a region. Regions lie a terabyte apart. */
+/* Returns the made-up address of a grant. Grants lie a terabyte apart. */
 static uint64_t address_of(uint32_t key)
 {
 	return ((uint64_t)key + 1) << 40;
@@ -22,7 +22,7 @@ static int reserve(struct mmc_sim_regions *regions)
 {
 	uint32_t capacity = regions->capacity ? 2 * regions->capacity
 					      : CAPACITY_MIN;
-	struct mmc_sim_registered *items;
+	struct mmc_sim_granted *items;
 
 	if (regions->nitems < regions->capacity)
 		return 0;
@@ -34,30 +34,44 @@ static int reserve(struct mmc_sim_regions *regions)
 	return 0;
 }
 
-int mmc_sim_regions_add(struct mmc_sim_regions *regions, uint32_t host,
-			const void *memory, size_t nbytes,
-			struct mmc_region *region)
+int mmc_sim_regions_grant(struct mmc_sim_regions *regions,
+			  const struct mmc_sim_granted *granted,
+			  struct mmc_grant *grant)
 {
 	uint32_t key = regions->nitems;
 
 	if (reserve(regions) < 0)
 		return -MMC_ENOMEM;
-	regions->items[regions->nitems++] = (struct mmc_sim_registered){
-		.host = host,
-		.memory = memory,
-		.nbytes = nbytes,
-	};
-	*region = (struct mmc_region){
+	regions->items[regions->nitems++] = *granted;
+	*grant = (struct mmc_grant){
 		.address = address_of(key),
 		.key = key,
 	};
 	return 0;
 }
 
-void mmc_sim_regions_deregister_memory(struct mmc_sim_regions *regions,
-				       const struct mmc_region *region)
+struct mmc_sim_granted mmc_sim_regions_revoke(struct mmc_sim_regions *regions,
+					      const struct mmc_grant *grant)
 {
-	regions->items[region->key].deregistered = true;
+	struct mmc_sim_granted *item = &regions->items[grant->key];
+
+	item->revoked = true;
+	return *item;
+}
+
+bool mmc_sim_regions_are_granted(const struct mmc_sim_regions *regions,
+				 const void *memory, size_t nbytes)
+{
+	const uint8_t *begin = memory;
+
+	for (uint32_t i = 0; i < regions->nitems; i++) {
+		const struct mmc_sim_granted *item = &regions->items[i];
+
+		if (!item->revoked && begin < item->memory + item->nbytes &&
+		    item->memory < begin + nbytes)
+			return true;
+	}
+	return false;
 }
 
 void mmc_sim_regions_die(struct mmc_sim_regions *regions, uint32_t host)
@@ -68,16 +82,17 @@ void mmc_sim_regions_die(struct mmc_sim_regions *regions, uint32_t host)
 }
 
 int mmc_sim_regions_read(const struct mmc_sim_regions *regions, uint32_t host,
-			 const struct mmc_stretch *stretch, uint8_t *to)
+			 uint32_t reader, const struct mmc_stretch *stretch,
+			 uint8_t *to)
 {
-	const struct mmc_sim_registered *item;
+	const struct mmc_sim_granted *item;
 	uint64_t offset = stretch->address - address_of(stretch->key);
 
 	if (stretch->key >= regions->nitems)
 		return -MMC_EIO;
 	item = &regions->items[stretch->key];
-	if (item->host != host || item->deregistered || offset > item->nbytes ||
-	    stretch->nbytes > item->nbytes - offset)
+	if (item->host != host || item->reader != reader || item->revoked ||
+	    offset > item->nbytes || stretch->nbytes > item->nbytes - offset)
 		return -MMC_EIO;
 	if (item->dead)
 		return -MMC_ENOANSWER;

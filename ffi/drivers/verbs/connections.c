@@ -7,13 +7,18 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "drivers/verbs/status.h"
+#include "drivers/verbs/windows.h"
 #include "support/bits.h"
 
 /* The maximum number of control messages that may be on their way to a peer. */
 #define NSLOTS 16
 
-/* The maximum number of requests on a connection: messages, reads, and one inquiry. */
-#define NSENDS (NSLOTS + MMC_VERBS_READS_MAX + 1)
+/*
+ * The maximum number of requests on a connection: messages, reads, one inquiry, and one
+ * that binds a window.
+ */
+#define NSENDS (NSLOTS + MMC_VERBS_READS_MAX + 2)
 
 /* The number of receives that are posted for each partner. */
 #define RECEIVES_PER_PARTNER 32
@@ -149,6 +154,7 @@ int mmc_verbs_connections_init(struct mmc_verbs_connections *connections,
 void mmc_verbs_connections_destroy(struct mmc_verbs_connections *connections)
 {
 	for (uint32_t i = 0; i < connections->count; i++) {
+		mmc_verbs_windows_end(&connections->items[i]);
 		if (connections->items[i].qp != NULL)
 			mmc_ibv.destroy_qp(connections->items[i].qp);
 		mmc_verbs_slots_destroy(&connections->items[i].slots);
@@ -305,23 +311,12 @@ mmc_verbs_connection_find(const struct mmc_verbs_connections *connections,
 
 /* ---- going down, and breaking -------------------------------------------- */
 
-bool mmc_verbs_is_silence(enum ibv_wc_status status)
-{
-	return status == IBV_WC_RETRY_EXC_ERR ||
-	       status == IBV_WC_RNR_RETRY_EXC_ERR ||
-	       status == IBV_WC_RESP_TIMEOUT_ERR;
-}
-
-bool mmc_verbs_is_transient(enum ibv_wc_status status)
-{
-	return mmc_verbs_is_silence(status) || status == IBV_WC_WR_FLUSH_ERR ||
-	       status == IBV_WC_LOC_QP_OP_ERR;
-}
-
 bool mmc_verbs_connection_reset(struct mmc_verbs_connection *connection)
 {
 	struct ibv_qp_attr attributes = { .qp_state = IBV_QPS_RESET };
 
+	/* Not every device can reset a queue pair to which windows are bound. */
+	mmc_verbs_windows_end(connection);
 	if (!draw_psn(connection) ||
 	    mmc_ibv.modify_qp(connection->qp, &attributes, IBV_QP_STATE) != 0)
 		return false;
@@ -368,7 +363,7 @@ void mmc_verbs_connection_on_error(struct mmc_verbs_connections *connections,
 	if (connection->link != MMC_VERBS_LINK_UP)
 		return;
 	connection->status = status;
-	if (mmc_verbs_is_transient(status) &&
+	if ((mmc_verbs_is_transient(status) || mmc_verbs_lacks_right(status)) &&
 	    take_down(connections, connection))
 		return;
 	connection->link = MMC_VERBS_LINK_BROKEN;

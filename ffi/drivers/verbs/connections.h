@@ -55,6 +55,8 @@ struct mmc_verbs_peer_port {
 	bool ethernet; /* whether it is a RoCE port */
 };
 
+struct mmc_verbs_window;
+
 struct mmc_verbs_connection {
 	uint32_t peer; /* the rank at the other end */
 	uint32_t psn;  /* of the first packet that this end sends */
@@ -86,7 +88,10 @@ struct mmc_verbs_connection {
 	bool inquiring; /* an inquiry, a read of no bytes, is under way */
 	/* The adapter has shown that the peer exists; the engine was not told yet. */
 	bool vouched;
-	uint64_t inquired_ns; /* when the last inquiry was posted */
+	uint64_t inquired_ns;		  /* when the last inquiry was posted */
+	struct mmc_verbs_window *windows; /* by which the peer may read */
+	struct mmc_verbs_window
+		*binding; /* a request to bind it is under way */
 };
 
 struct mmc_verbs_connections {
@@ -125,7 +130,7 @@ int mmc_verbs_connection_start(struct mmc_verbs_connection *connection,
 
 /*
  * Resets a connection that is up or down, and draws a new PSN. What was on its way is
- * lost: the caller fails the reads that were under way. On return no request uses
+ * lost: the caller fails the reads that were under way. The peer's rights to read end. On return no request uses
  * memory any more. Completions of requests from before the reset may still be found,
  * and must be ignored. Returns false if the device refuses to reset.
  */
@@ -142,19 +147,6 @@ int mmc_verbs_connection_bring_up(struct mmc_verbs_connection *connection,
 void mmc_verbs_connection_give_up(struct mmc_verbs_connections *connections,
 				  struct mmc_verbs_connection *connection);
 
-/*
- * Returns whether `status` says that the peer was silent: its adapter did not answer,
- * or answered only that the peer had no receive posted.
- */
-bool mmc_verbs_is_silence(enum ibv_wc_status status);
-
-/*
- * Returns whether `status` may be due to a port that is down, which may come up again.
- * On Soft-RoCE all queue pairs then enter the error state, and the only sign of that is
- * that requests end as flushed.
- */
-bool mmc_verbs_is_transient(enum ibv_wc_status status);
-
 /* Returns the connection whose queue pair has this number, or NULL. */
 struct mmc_verbs_connection *
 mmc_verbs_connection_find(const struct mmc_verbs_connections *connections,
@@ -162,6 +154,9 @@ mmc_verbs_connection_find(const struct mmc_verbs_connections *connections,
 
 /* The id of a request that is an inquiry. No message and no read has this id. */
 #define MMC_VERBS_ID_INQUIRY (UINT64_C(1) << 62)
+
+/* The id of a request to bind a window. */
+#define MMC_VERBS_ID_BIND (UINT64_C(1) << 61)
 
 /*
  * Begins an inquiry over a connection that has just come up: the answer proves that the
@@ -186,9 +181,9 @@ bool mmc_verbs_inquiries_take(struct mmc_verbs_connections *connections,
 
 /*
  * Takes down or breaks a connection that is up, because a request has ended with
- * `status`. The connection goes down if mmc_verbs_is_transient(), the option timeout_ns
- * is not 0 and the device can reset it. Otherwise it is broken for good. Does nothing
- * to a connection that is not up.
+ * `status`. The connection goes down if the status is transient or says that a right to
+ * memory was missing, the option timeout_ns is not 0 and the device can reset it.
+ * Otherwise it is broken for good. Does nothing to a connection that is not up.
  */
 void mmc_verbs_connection_on_error(struct mmc_verbs_connections *connections,
 				   struct mmc_verbs_connection *connection,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "drivers/verbs/endpoint.h"
+#include "drivers/verbs/status.h"
 #include "support/bits.h"
 
 void mmc_verbs_fail(struct mmc_verbs *verbs, const char *format, ...)

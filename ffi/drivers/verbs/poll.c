@@ -3,6 +3,7 @@
 
 #include "drivers/verbs/device.h"
 #include "drivers/verbs/endpoint.h"
+#include "drivers/verbs/status.h"
 #include "support/bits.h"
 #include "support/error.h"
 

@@ -52,6 +52,22 @@ static bool unblock(int fd)
 	return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
+/*
+ * Returns whether there are memory windows of type 2, which are bound to a queue pair.
+ * A window is made to find out: the device may have them but its library may not.
+ */
+static bool find_windows(const struct mmc_verbs_port *port)
+{
+	const unsigned type_2 = IBV_DEVICE_MEM_WINDOW_TYPE_2A |
+				IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+	struct ibv_mw *window;
+
+	if ((port->limits.device_cap_flags & type_2) == 0)
+		return false;
+	window = ibv_alloc_mw(port->pd, IBV_MW_TYPE_2);
+	return window != NULL && ibv_dealloc_mw(window) == 0;
+}
+
 int mmc_verbs_port_open(struct mmc_verbs_port *port,
 			const struct mmc_team_options *options)
 {
@@ -79,8 +95,10 @@ int mmc_verbs_port_open(struct mmc_verbs_port *port,
 		mmc_min_u32((uint32_t)port->limits.max_qp_init_rd_atom,
 			    MMC_VERBS_READS_MAX));
 	port->pd = mmc_ibv.alloc_pd(port->context);
-	return port->pd != NULL ? 0
-				: refuse(port, "allocate a protection domain");
+	if (port->pd == NULL)
+		return refuse(port, "allocate a protection domain");
+	port->has_windows = find_windows(port);
+	return 0;
 }
 
 bool mmc_verbs_port_active(const struct mmc_verbs_port *port,

@@ -22,6 +22,8 @@ struct mmc_verbs_port {
 	enum ibv_mtu mtu;
 	/* The most reads at a time over a connection, in either direction. */
 	uint32_t reads_max;
+	/* Whether the device has memory windows of type 2. */
+	bool has_windows;
 };
 
 struct mmc_verbs_memory {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "drivers/verbs/reads.h"
 
+#include "drivers/verbs/windows.h"
 #include "support/assert.h"
 
 /* The most completions that are taken in one go. */
@@ -145,6 +146,10 @@ static void finish(struct mmc_verbs_reads *reads,
 	connection->proven = true;
 	if (id == MMC_VERBS_ID_INQUIRY) {
 		mmc_verbs_inquiry_ended(connections, connection);
+		return;
+	}
+	if (id == MMC_VERBS_ID_BIND) {
+		mmc_verbs_window_bound(connection);
 		return;
 	}
 	if (!(id & ID_READ)) {

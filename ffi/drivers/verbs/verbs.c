@@ -9,6 +9,7 @@
 
 #include "drivers/verbs/device.h"
 #include "drivers/verbs/endpoint.h"
+#include "drivers/verbs/windows.h"
 #include "support/bits.h"
 #include "support/error.h"
 
@@ -241,36 +242,7 @@ static void verbs_address(struct mmc_endpoint *endpoint, uint8_t *address)
 	mmc_verbs_address_encode(address, &mmc_verbs_of(endpoint)->own);
 }
 
-/* ---- memory -------------------------------------------------------------- */
-
-static int verbs_register_memory(struct mmc_endpoint *endpoint,
-				 const void *memory, size_t nbytes,
-				 struct mmc_region *region)
-{
-	struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
-	int own = verbs->port.options.zero_copy ? IBV_ACCESS_LOCAL_WRITE : 0;
-	struct ibv_mr *registered =
-		mmc_ibv.reg_mr(verbs->port.pd, (void *)(uintptr_t)memory,
-			       nbytes, own | IBV_ACCESS_REMOTE_READ);
-
-	if (registered == NULL)
-		return mmc_verbs_explain(&verbs->port, "register memory",
-					 errno);
-	*region = (struct mmc_region){
-		.address = (uintptr_t)memory,
-		.key = registered->rkey,
-		.handle = registered,
-	};
-	return 0;
-}
-
-static void verbs_deregister_memory(struct mmc_endpoint *endpoint,
-				    struct mmc_region *region)
-{
-	(void)endpoint;
-	mmc_ibv.dereg_mr(region->handle);
-	region->handle = NULL;
-}
+/* ---- reads and deadlines ------------------------------------------------- */
 
 static int verbs_read(struct mmc_endpoint *endpoint, uint32_t peer,
 		      const struct mmc_stretch *stretches, unsigned nstretches,
@@ -307,8 +279,10 @@ static const struct mmc_driver driver = {
 	.place = mmc_verbs_place,
 	.begin_placement = mmc_verbs_begin_placement,
 	.end_placement = mmc_verbs_end_placement,
-	.register_memory = verbs_register_memory,
-	.deregister_memory = verbs_deregister_memory,
+	.register_memory = mmc_verbs_register_memory,
+	.deregister_memory = mmc_verbs_deregister_memory,
+	.grant_read = mmc_verbs_grant_read,
+	.revoke_read = mmc_verbs_revoke_read,
 	.read = verbs_read,
 	.inquire = mmc_verbs_inquire,
 	.fds = mmc_verbs_fds,

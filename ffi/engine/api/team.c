@@ -285,7 +285,6 @@ void mmc_team_close(struct mmc_team *team)
 	mmc_engine_leave(engine);
 	for (uint32_t i = 0; i < team->nstreams; i++)
 		MMC_ASSERT(team->streams[i] == NULL);
-	mmc_team_deregister_deferred(team);
 	team->endpoint->driver->close(team->endpoint);
 	mmc_fetches_close(&team->fetches);
 	free_team(team);

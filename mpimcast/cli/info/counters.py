@@ -127,7 +127,7 @@ COUNTERS: dict[str, Counter] = {
         "allocations", "Memory allocations after the communicator was opened."
     ),
     "registrations": Counter(
-        "registrations", "Memory registrations that let other ranks read it."
+        "registrations", "Memory registrations, for reads and direct placement."
     ),
     "adverts": Counter(
         "messages", "Memory advertisements sent to the right neighbour."

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory that rank 1 registers, and how rank 0 reads it. */
+/* The memory of rank 1, and how rank 0 reads it. */
 #ifndef MMC_TESTS_VERBS_MEMORY_H
 #define MMC_TESTS_VERBS_MEMORY_H
 
@@ -9,27 +9,25 @@ enum { MEMORY_BYTES = 1 << 20 };
 
 static uint8_t *memory; /* of rank 1 */
 
-static inline struct mmc_region register_memory(struct team *team,
-						size_t nbytes)
+/* Lets rank 0 read the first `nbytes` of the memory. */
+static inline struct mmc_grant grant_memory(struct team *team, size_t nbytes)
 {
-	struct mmc_region region = { .key = 0 };
+	struct mmc_grant grant = { .key = 0 };
 
 	if (memory == NULL) {
 		memory = aligned_alloc(4096, MEMORY_BYTES);
 		for (size_t i = 0; i < MEMORY_BYTES; i++)
 			memory[i] = (uint8_t)(i * 13 + (i >> 8));
 	}
-	succeed(team->endpoints[1]->driver->register_memory(
-		team->endpoints[1], memory, nbytes, &region));
-	CHECK_EQ(region.address, (uintptr_t)memory);
-	return region;
+	succeed(team->endpoints[1]->driver->grant_read(
+		team->endpoints[1], 0, NULL, memory, nbytes, &grant));
+	CHECK_EQ(grant.address, (uintptr_t)memory);
+	return grant;
 }
 
-static inline void deregister_memory(struct team *team,
-				     struct mmc_region *region)
+static inline void revoke_memory(struct team *team, struct mmc_grant *grant)
 {
-	team->endpoints[1]->driver->deregister_memory(team->endpoints[1],
-						      region);
+	team->endpoints[1]->driver->revoke_read(team->endpoints[1], grant);
 }
 
 static inline int start_read(struct team *team,
@@ -40,12 +38,12 @@ static inline int start_read(struct team *team,
 						stretches, nstretches, cookie);
 }
 
-static inline struct mmc_stretch piece_of(const struct mmc_region *region,
+static inline struct mmc_stretch piece_of(const struct mmc_grant *grant,
 					  uint32_t offset, uint32_t nbytes)
 {
 	return (struct mmc_stretch){
-		.address = region->address + offset,
-		.key = region->key,
+		.address = grant->address + offset,
+		.key = grant->key,
 		.nbytes = nbytes,
 	};
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads that fail: without the right to the memory, or of a rank that is gone. */
+/*
+ * Reads that fail: without the right to the memory, or of a rank that is gone. Teams have
+ * no TIMEOUT here, which leaves no time in which to make a connection again.
+ */
 #include "verbs_memory.h"
 
 /*
@@ -54,55 +57,55 @@ static void a_read_without_the_right_fails(const struct mmc_stretch *stretch,
 
 static void a_wrong_key_breaks(void)
 {
-	struct mmc_region region;
+	struct mmc_grant grant;
 	struct mmc_stretch stretch;
 	struct team team;
 
 	team_start(&team, 2);
-	region = register_memory(&team, MEMORY_BYTES);
-	stretch = piece_of(&region, 0, 100);
+	grant = grant_memory(&team, MEMORY_BYTES);
+	stretch = piece_of(&grant, 0, 100);
 	stretch.key ^= 0x55;
 	a_read_without_the_right_fails(&stretch, &team);
-	deregister_memory(&team, &region);
+	revoke_memory(&team, &grant);
 	team_close(&team);
 }
 
-/* A read beyond registered memory fails and breaks the connection. */
+/* A read beyond what is granted fails and breaks the connection. */
 static void what_lies_outside_breaks(void)
 {
-	struct mmc_region region;
+	struct mmc_grant grant;
 	struct mmc_stretch stretch;
 	struct team team;
 
 	team_start(&team, 2);
-	region = register_memory(&team, 8192);
-	stretch = piece_of(&region, 8100, 200);
+	grant = grant_memory(&team, 8192);
+	stretch = piece_of(&grant, 8100, 200);
 	a_read_without_the_right_fails(&stretch, &team);
-	deregister_memory(&team, &region);
+	revoke_memory(&team, &grant);
 	team_close(&team);
 }
 
-/* A read of deregistered memory fails and breaks the connection. */
-static void what_is_deregistered_breaks(void)
+/* A read by a key that was revoked fails and breaks the connection. */
+static void what_is_revoked_breaks(void)
 {
-	struct mmc_region region;
+	struct mmc_grant grant;
 	struct mmc_stretch stretch;
 	struct team team;
 
 	team_start(&team, 2);
-	region = register_memory(&team, MEMORY_BYTES);
-	stretch = piece_of(&region, 0, 100);
+	grant = grant_memory(&team, MEMORY_BYTES);
+	stretch = piece_of(&grant, 0, 100);
 	CHECK_EQ(start_read(&team, &stretch, 1, 0), 0);
 	CHECK_EQ(receive_one(team.endpoints[0]).nbytes, 100);
-	deregister_memory(&team, &region);
+	revoke_memory(&team, &grant);
 	a_read_without_the_right_fails(&stretch, &team);
 	team_close(&team);
 }
 
-/* Keys are for reading: no rank can write memory that is registered. */
-static void what_is_registered_cannot_be_written(void)
+/* Keys are for reading: no rank can write memory that is granted. */
+static void what_is_granted_cannot_be_written(void)
 {
-	struct mmc_region region;
+	struct mmc_grant grant;
 	struct mmc_verbs *verbs;
 	struct ibv_sge place;
 	struct ibv_send_wr request = {
@@ -116,7 +119,7 @@ static void what_is_registered_cannot_be_written(void)
 	struct team team;
 
 	team_start(&team, 2);
-	region = register_memory(&team, MEMORY_BYTES);
+	grant = grant_memory(&team, MEMORY_BYTES);
 	memcpy(before, memory, sizeof(before));
 	verbs = mmc_verbs_of(team.endpoints[0]);
 	memset(verbs->reads.memory.bytes, 0xee, sizeof(before));
@@ -125,29 +128,29 @@ static void what_is_registered_cannot_be_written(void)
 		.length = sizeof(before),
 		.lkey = verbs->reads.memory.region->lkey,
 	};
-	request.wr.rdma.remote_addr = region.address;
-	request.wr.rdma.rkey = region.key;
+	request.wr.rdma.remote_addr = grant.address;
+	request.wr.rdma.rkey = grant.key;
 	CHECK_EQ(ibv_post_send(verbs->ranks[1].connection->qp, &request,
 			       &refused),
 		 0);
 	check_broken(&team, 0);
 	CHECK_BYTES(memory, before, sizeof(before));
-	deregister_memory(&team, &region);
+	revoke_memory(&team, &grant);
 	team_close(&team);
 }
 
 /* A read of a rank that is gone fails, and then the connection breaks. */
 static void who_is_gone_gives_no_answer(void)
 {
-	struct mmc_region region;
+	struct mmc_grant grant;
 	struct mmc_stretch stretch;
 	struct mmc_event event;
 	struct team team;
 
 	team_start(&team, 2);
-	region = register_memory(&team, MEMORY_BYTES);
-	stretch = piece_of(&region, 0, 100);
-	deregister_memory(&team, &region);
+	grant = grant_memory(&team, MEMORY_BYTES);
+	stretch = piece_of(&grant, 0, 100);
+	revoke_memory(&team, &grant);
 	team.endpoints[1]->driver->close(team.endpoints[1]);
 	team.endpoints[1] = NULL;
 	CHECK_EQ(start_read(&team, &stretch, 1, 0), 0);
@@ -175,7 +178,7 @@ static void what_cannot_be_registered_says_so(void)
 }
 
 CHECK_MAIN(CHECK_TEST(a_wrong_key_breaks), CHECK_TEST(what_lies_outside_breaks),
-	   CHECK_TEST(what_is_deregistered_breaks),
-	   CHECK_TEST(what_is_registered_cannot_be_written),
+	   CHECK_TEST(what_is_revoked_breaks),
+	   CHECK_TEST(what_is_granted_cannot_be_written),
 	   CHECK_TEST(who_is_gone_gives_no_answer),
 	   CHECK_TEST(what_cannot_be_registered_says_so))

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading memory that another rank has registered. */
+/* Reading memory that another rank has granted. */
 #include "verbs_memory.h"
 
 /* The stretches of a read arrive together, one behind the other. */
 static void pieces_come_one_behind_the_other(void)
 {
-	struct mmc_region region;
+	struct mmc_grant grant;
 	struct mmc_stretch stretches[MMC_STRETCHES_MAX];
 	struct mmc_event event;
 	struct team team;
 
 	team_start(&team, 2);
-	region = register_memory(&team, MEMORY_BYTES);
-	stretches[0] = piece_of(&region, 5, 1);
-	stretches[1] = piece_of(&region, 70000, 8);
-	stretches[2] = piece_of(&region, 1, 0);
-	stretches[3] = piece_of(&region, 300000, 30000);
+	grant = grant_memory(&team, MEMORY_BYTES);
+	stretches[0] = piece_of(&grant, 5, 1);
+	stretches[1] = piece_of(&grant, 70000, 8);
+	stretches[2] = piece_of(&grant, 1, 0);
+	stretches[3] = piece_of(&grant, 300000, 30000);
 	CHECK_EQ(start_read(&team, stretches, 4, UINT64_C(0x123456789abcdef0)),
 		 0);
 	event = receive_one(team.endpoints[0]);
@@ -30,19 +30,19 @@ static void pieces_come_one_behind_the_other(void)
 	CHECK(is_quiet(team.endpoints[0]));
 	/* The rank that is read from notices nothing. */
 	CHECK(is_quiet(team.endpoints[1]));
-	deregister_memory(&team, &region);
+	revoke_memory(&team, &grant);
 	team_close(&team);
 }
 
 static void reads_see_what_is_there_now(void)
 {
-	struct mmc_region region;
+	struct mmc_grant grant;
 	struct mmc_stretch stretch;
 	struct team team;
 
 	team_start(&team, 2);
-	region = register_memory(&team, MEMORY_BYTES);
-	stretch = piece_of(&region, 4096, 8);
+	grant = grant_memory(&team, MEMORY_BYTES);
+	stretch = piece_of(&grant, 4096, 8);
 	for (uint64_t i = 0; i < 20; i++) {
 		struct mmc_event event;
 
@@ -52,12 +52,12 @@ static void reads_see_what_is_there_now(void)
 		CHECK_EQ(event.nbytes, sizeof(i));
 		CHECK_BYTES(event.body, &i, sizeof(i));
 	}
-	deregister_memory(&team, &region);
+	revoke_memory(&team, &grant);
 	team_close(&team);
 }
 
 /* Starts as many reads as there is room for, at most `most`; returns how many. */
-static uint32_t start_many(struct team *team, const struct mmc_region *region,
+static uint32_t start_many(struct team *team, const struct mmc_grant *grant,
 			   uint32_t most)
 {
 	uint32_t max = team->endpoints[0]->read_bytes_max;
@@ -66,7 +66,7 @@ static uint32_t start_many(struct team *team, const struct mmc_region *region,
 
 	while (nstarted < most) {
 		struct mmc_stretch stretch =
-			piece_of(region, nstarted % 8 * max, max);
+			piece_of(grant, nstarted % 8 * max, max);
 
 		rv = start_read(team, &stretch, 1, nstarted);
 		if (rv != 0)
@@ -81,17 +81,17 @@ static uint32_t start_many(struct team *team, const struct mmc_region *region,
 static void more_reads_than_slots_wait(void)
 {
 	uint32_t max, nstarted, nended = 0;
-	struct mmc_region region;
+	struct mmc_grant grant;
 	struct team team;
 
 	team_start(&team, 2);
-	region = register_memory(&team, MEMORY_BYTES);
+	grant = grant_memory(&team, MEMORY_BYTES);
 	max = team.endpoints[0]->read_bytes_max;
 	CHECK(max > 0 && 8 * max <= MEMORY_BYTES);
 	for (int round = 0; round < 3; round++) {
 		struct mmc_event events[64];
 
-		nstarted = start_many(&team, &region, 1000);
+		nstarted = start_many(&team, &grant, 1000);
 		CHECK_EQ(nstarted, MMC_VERBS_NREADS);
 		nended = 0;
 		while (nended < nstarted) {
@@ -111,7 +111,7 @@ static void more_reads_than_slots_wait(void)
 		/* This poll frees the slots of the last reads. */
 		CHECK(is_quiet(team.endpoints[0]));
 	}
-	deregister_memory(&team, &region);
+	revoke_memory(&team, &grant);
 	team_close(&team);
 }
 
@@ -119,40 +119,40 @@ static void more_reads_than_slots_wait(void)
 static void many_pieces_wait_too(void)
 {
 	struct mmc_stretch stretches[MMC_STRETCHES_MAX];
-	struct mmc_region region;
+	struct mmc_grant grant;
 	uint32_t nstarted = 0;
 	struct team team;
 
 	team_start(&team, 2);
-	region = register_memory(&team, MEMORY_BYTES);
+	grant = grant_memory(&team, MEMORY_BYTES);
 	for (uint32_t i = 0; i < MMC_STRETCHES_MAX; i++)
-		stretches[i] = piece_of(&region, i * 100, 100);
+		stretches[i] = piece_of(&grant, i * 100, 100);
 	while (start_read(&team, stretches, MMC_STRETCHES_MAX, nstarted) == 0)
 		nstarted++;
 	CHECK_EQ(nstarted, MMC_VERBS_READS_MAX / MMC_STRETCHES_MAX);
 	for (uint32_t i = 0; i < nstarted; i++)
 		CHECK_EQ(receive_one(team.endpoints[0]).nbytes,
 			 100 * MMC_STRETCHES_MAX);
-	deregister_memory(&team, &region);
+	revoke_memory(&team, &grant);
 	team_close(&team);
 }
 
 /* The bytes of a read stay valid until the next poll. */
 static void what_was_read_stays_until_the_next_poll(void)
 {
-	struct mmc_region region;
+	struct mmc_grant grant;
 	struct mmc_event event;
 	struct mmc_stretch stretch;
 	uint32_t nstarted = 0;
 	struct team team;
 
 	team_start(&team, 2);
-	region = register_memory(&team, MEMORY_BYTES);
-	stretch = piece_of(&region, 0, 5000);
+	grant = grant_memory(&team, MEMORY_BYTES);
+	stretch = piece_of(&grant, 0, 5000);
 	CHECK_EQ(start_read(&team, &stretch, 1, 0), 0);
 	event = receive_one(team.endpoints[0]);
 	/* Reads that start meanwhile use other slots. */
-	stretch = piece_of(&region, 200000, 5000);
+	stretch = piece_of(&grant, 200000, 5000);
 	while (start_read(&team, &stretch, 1, 1) == 0)
 		nstarted++;
 	CHECK_EQ(nstarted, MMC_VERBS_NREADS - 1);
@@ -162,22 +162,22 @@ static void what_was_read_stays_until_the_next_poll(void)
 		event = receive_one(team.endpoints[0]);
 		CHECK_BYTES(event.body, memory + 200000, 5000);
 	}
-	deregister_memory(&team, &region);
+	revoke_memory(&team, &grant);
 	team_close(&team);
 }
 
 static void control_passes_beside_reads(void)
 {
 	struct mmc_event events[64];
-	struct mmc_region region;
+	struct mmc_grant grant;
 	struct team team;
 	uint32_t nreads = 0;
 	uint32_t nmessages = 0;
 
 	team_start(&team, 2);
-	region = register_memory(&team, MEMORY_BYTES);
+	grant = grant_memory(&team, MEMORY_BYTES);
 	for (uint32_t i = 0; i < 5; i++) {
-		nreads += start_many(&team, &region, 2);
+		nreads += start_many(&team, &grant, 2);
 		send_to(team.endpoints[0], 1, 0, true, i, 20);
 		send_to(team.endpoints[1], 0, 0, true, i, 20);
 	}
@@ -198,7 +198,7 @@ static void control_passes_beside_reads(void)
 
 		CHECK_EQ(index_of(&event), i);
 	}
-	deregister_memory(&team, &region);
+	revoke_memory(&team, &grant);
 	team_close(&team);
 }
 

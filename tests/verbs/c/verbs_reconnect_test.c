@@ -62,13 +62,14 @@ static void reads_fail_and_work_again(void)
 	static uint8_t memory[64];
 	struct team team = start(2, MMC_JOIN_AUTO);
 	struct mmc_endpoint *reader = team.endpoints[0];
+	struct mmc_endpoint *granter = team.endpoints[1];
 	struct tally tally = { 0 };
-	struct mmc_region region;
+	struct mmc_grant grant;
 	struct mmc_stretch stretch;
 
-	succeed(team.endpoints[1]->driver->register_memory(
-		team.endpoints[1], memory, sizeof(memory), &region));
-	stretch = (struct mmc_stretch){ region.address, region.key, 64 };
+	succeed(granter->driver->grant_read(granter, 0, NULL, memory,
+					    sizeof(memory), &grant));
+	stretch = (struct mmc_stretch){ grant.address, grant.key, 64 };
 	/* There are more rounds than slots for reads. */
 	for (uint32_t i = 1; i <= MMC_VERBS_NREADS + 2; i++) {
 		reset_end(&team, 1, 0);
@@ -80,11 +81,17 @@ static void reads_fail_and_work_again(void)
 			move(&team, &tally);
 	}
 	CHECK_EQ(tally.nreads, 0);
+	while (!connection_to(&team, 1, 0)->proven)
+		move(&team, &tally);
+	/* The grant has ended with the connection. */
+	granter->driver->revoke_read(granter, &grant);
+	succeed(granter->driver->grant_read(granter, 0, NULL, memory,
+					    sizeof(memory), &grant));
+	stretch = (struct mmc_stretch){ grant.address, grant.key, 64 };
 	CHECK_EQ(reader->driver->read(reader, 1, &stretch, 1, 99), 0);
 	while (tally.nreads == 0 && CHECK_EQ(tally.nbroken, 0))
 		move(&team, &tally);
-	team.endpoints[1]->driver->deregister_memory(team.endpoints[1],
-						     &region);
+	granter->driver->revoke_read(granter, &grant);
 	team_close(&team);
 }
 

@@ -95,14 +95,14 @@ static void a_read_wakes(void)
 	static uint8_t memory[64];
 	const uint32_t peer = 1;
 	const uint64_t cookie = 0;
-	struct mmc_region region;
+	struct mmc_grant grant;
 	struct mmc_stretch stretch;
 	struct team team;
 
 	team_start(&team, 2);
-	succeed(team.endpoints[1]->driver->register_memory(
-		team.endpoints[1], memory, sizeof(memory), &region));
-	stretch = (struct mmc_stretch){ region.address, region.key,
+	succeed(team.endpoints[1]->driver->grant_read(
+		team.endpoints[1], 0, NULL, memory, sizeof(memory), &grant));
+	stretch = (struct mmc_stretch){ grant.address, grant.key,
 					sizeof(memory) };
 	arm_when_quiet(team.endpoints[0]);
 	CHECK_EQ(team.endpoints[0]->driver->read(team.endpoints[0], peer,
@@ -110,8 +110,7 @@ static void a_read_wakes(void)
 		 0);
 	CHECK_EQ(await_readable(team.endpoints[0]), CONTROL);
 	CHECK_EQ(receive_one(team.endpoints[0]).kind, MMC_EVENT_READ);
-	team.endpoints[1]->driver->deregister_memory(team.endpoints[1],
-						     &region);
+	team.endpoints[1]->driver->revoke_read(team.endpoints[1], &grant);
 	team_close(&team);
 }
 
