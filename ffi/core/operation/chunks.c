@@ -3,6 +3,7 @@
  * Implements the part of op.h that takes chunks, one by one or in runs. A run of chunks
  * costs hardly more than one chunk, and leaves the same state as its chunks would.
  */
+#include "core/operation/due.h"
 #include "core/operation/liveness.h"
 #include "core/operation/silence.h"
 #include "support/assert.h"
@@ -13,7 +14,8 @@
  */
 static inline enum mmc_verdict claim(struct mmc_op *op,
 				     const struct mmc_block *block,
-				     uint32_t place, size_t payload_bytes)
+				     uint32_t place, size_t payload_bytes,
+				     uint64_t now_ns)
 {
 	uint32_t chunk = block->first + place;
 
@@ -27,7 +29,7 @@ static inline enum mmc_verdict claim(struct mmc_op *op,
 		return MMC_VERDICT_DUPLICATE;
 	}
 	op->nplacing++;
-	mmc_op_mark_advanced(op);
+	mmc_op_mark_advanced(op, now_ns);
 	return MMC_VERDICT_PLACE;
 }
 
@@ -67,9 +69,10 @@ on_repair(struct mmc_op *op, uint32_t source, uint32_t chunk,
 	if (!mmc_repair_accepts(&op->repair, source, owner))
 		return MMC_VERDICT_FOREIGN;
 	block = mmc_layout_block(&op->layout, owner);
-	verdict = claim(op, &block, chunk - block.first, payload_bytes);
+	verdict = claim(op, &block, chunk - block.first, payload_bytes, now_ns);
 	if (verdict != MMC_VERDICT_PLACE || !mmc_op_has_begun(op))
 		return verdict;
+	mmc_op_wake(op);
 	note_repaired(op, &block, chunk, now_ns);
 	mmc_loss_helped(&op->repair.loss, now_ns);
 	return verdict;
@@ -82,6 +85,7 @@ __attribute__((noinline, cold)) static void note_late(struct mmc_op *op,
 	if (!mmc_op_has_begun(op) ||
 	    !mmc_bitmap_test(&op->repair.loss.lost, chunk))
 		return;
+	mmc_op_wake(op);
 	mmc_path_late(op->config.path);
 	op->repair.loss.chains[op->heard.chain].nheard++;
 }
@@ -104,6 +108,22 @@ __attribute__((noinline)) static void change_heard(struct mmc_op *op,
 	heard->turn = mmc_schedule_turn(&op->schedule, &heard->block);
 }
 
+/* Wakes the operation if it waits for what was just heard by multicast. */
+static inline void wake_if_heard(struct mmc_op *op)
+{
+	mmc_op_wake_if_stirred(op);
+	if (mmc_turn_listens(&op->turn, &op->repair.loss, op->heard.chain))
+		mmc_op_wake(op);
+}
+
+/* Wakes the operation if it waits for chunks that have become present. */
+static inline void wake_if_placed(struct mmc_op *op)
+{
+	if (op->state != MMC_OP_FLOW || op->npresent == op->layout.nchunks ||
+	    op->repair.repairer.naks.count > 0)
+		mmc_op_wake(op);
+}
+
 enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
 				 uint32_t index, size_t payload_bytes,
 				 uint64_t now_ns)
@@ -121,7 +141,7 @@ enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
 	place = index - heard->block.first;
 	if (place >= heard->block.nchunks)
 		return MMC_VERDICT_FOREIGN;
-	verdict = claim(op, &heard->block, place, payload_bytes);
+	verdict = claim(op, &heard->block, place, payload_bytes, now_ns);
 	if (verdict == MMC_VERDICT_DUPLICATE)
 		note_late(op, index);
 	if (verdict != MMC_VERDICT_PLACE || op->state == MMC_OP_ENTRY)
@@ -135,6 +155,7 @@ enum mmc_verdict mmc_op_on_chunk(struct mmc_op *op, uint32_t source,
 	mmc_loss_on_claimed(&op->repair.loss, heard->chain, heard->sequence,
 			    place, index, now_ns);
 	mmc_watermark_drain(&op->watermark, heard->chain, chain->ndrained);
+	wake_if_heard(op);
 	return verdict;
 }
 
@@ -146,10 +167,12 @@ enum mmc_verdict mmc_op_on_fetched(struct mmc_op *op, uint32_t chunk,
 	uint32_t place = chunk - block.first;
 	uint32_t payload_bytes =
 		mmc_layout_block_payload(&op->layout, &block, place);
-	enum mmc_verdict verdict = claim(op, &block, place, payload_bytes);
+	enum mmc_verdict verdict =
+		claim(op, &block, place, payload_bytes, now_ns);
 
 	mmc_count(op->config.counters, MMC_COUNT_READ_CHUNKS, 1);
 	mmc_count(op->config.counters, MMC_COUNT_READ_BYTES, payload_bytes);
+	mmc_op_wake(op);
 	if (verdict == MMC_VERDICT_PLACE)
 		note_repaired(op, &block, chunk, now_ns);
 	return verdict;
@@ -162,6 +185,7 @@ void mmc_op_on_placed(struct mmc_op *op, uint32_t chunk)
 	op->npresent++;
 	mmc_bitmap_publish(&op->present, chunk);
 	mmc_repairer_fresh(&op->repair.repairer);
+	wake_if_placed(op);
 }
 
 /* ---- runs --------------------------------------------------------------- */
@@ -183,6 +207,7 @@ static void hear_run(struct mmc_op *op, struct mmc_run run, uint32_t place,
 	mmc_loss_on_claimed_run(loss, heard->chain, heard->sequence, place, run,
 				now_ns);
 	mmc_watermark_drain_run(&op->watermark, heard->chain, chain->ndrained);
+	wake_if_heard(op);
 }
 
 bool mmc_op_on_run(struct mmc_op *op, uint32_t source, struct mmc_run run,
@@ -202,7 +227,7 @@ bool mmc_op_on_run(struct mmc_op *op, uint32_t source, struct mmc_run run,
 		return false;
 	mmc_bitmap_set_run(&op->claimed, run);
 	op->nplacing += run.count;
-	mmc_op_mark_advanced(op);
+	mmc_op_mark_advanced(op, now_ns);
 	if (op->state != MMC_OP_ENTRY)
 		hear_run(op, run, place, now_ns);
 	return true;
@@ -215,4 +240,5 @@ void mmc_op_on_run_placed(struct mmc_op *op, struct mmc_run run)
 	op->npresent += run.count;
 	mmc_bitmap_publish_run(&op->present, run);
 	mmc_repairer_fresh(&op->repair.repairer);
+	wake_if_placed(op);
 }

@@ -80,6 +80,11 @@ struct mmc_loss {
 	bool held;     /* the budget was used up, and ended the sweep */
 	bool hastened; /* hasten() has shortened the retry interval */
 	bool drained;  /* a chain's `ndrained` grew by late chunks */
+	/*
+	 * A sender has begun or ended, or mmc_loss_deadline() may have become earlier,
+	 * since mmc_op_poll_loss().
+	 */
+	bool stirred;
 };
 
 /*
