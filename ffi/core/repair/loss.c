@@ -165,7 +165,7 @@ static void catch_up(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		loss->chains[chain].ndrained += run.count;
 		sequence->nleft -= run.count;
 		mmc_loss_hear(loss, &loss->chains[chain], sequence,
-			      last - block.first, now_ns);
+			      last - block.first, 1, now_ns);
 		run = mmc_bitmap_next_set(claimed, last + 1, end);
 	}
 	mmc_loss_pass(loss, chain, now_ns);
