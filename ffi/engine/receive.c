@@ -4,103 +4,10 @@
 #include <string.h>
 
 #include "engine/blocks.h"
-#include "engine/crc32c.h"
+#include "engine/datagram.h"
 #include "engine/probe.h"
 #include "engine/refusal.h"
 #include "engine/survey.h"
-
-/* ---- datagrams ---- */
-
-/* Returns what a datagram carries behind `head_bytes` of header and CRC. */
-static const uint8_t *body_of(const struct mmc_event *event,
-			      uint32_t head_bytes)
-{
-	return event->body != NULL ? event->body : event->bytes + head_bytes;
-}
-
-/* Returns the bytes of a datagram's header and CRC. */
-static uint32_t head_bytes_of(const struct mmc_team *team)
-{
-	return team->options.checksum == MMC_CHECKSUM_FULL
-		       ? MMC_HEADER_BYTES + MMC_CRC_BYTES
-		       : MMC_HEADER_BYTES;
-}
-
-static bool crc_is_right(const struct mmc_event *event)
-{
-	const uint32_t head_bytes = MMC_HEADER_BYTES + MMC_CRC_BYTES;
-	uint32_t crc = mmc_crc32c(0, event->bytes, MMC_HEADER_BYTES);
-
-	crc = mmc_crc32c(crc, body_of(event, head_bytes),
-			 event->nbytes - head_bytes);
-	return crc == mmc_get_u32(event->bytes + MMC_HEADER_BYTES);
-}
-
-/*
- * Reads the header of a datagram. Returns 0, or what mmc_header_decode() does if that, or
- * its CRC if any, is wrong.
- */
-static int decode(const struct mmc_team *team, const struct mmc_event *event,
-		  struct mmc_header *header)
-{
-	enum mmc_checksum checksum = team->options.checksum;
-	int rv = mmc_header_decode(header, event->bytes, event->nbytes,
-				   checksum);
-
-	if (rv == 0 && checksum == MMC_CHECKSUM_FULL && !crc_is_right(event))
-		rv = -MMC_ECORRUPT;
-	return rv;
-}
-
-/*
- * Returns whether a datagram has the header `next`. `template` is that of full chunks,
- * whose datagrams are `full_bytes` long.
- */
-static bool continues(const struct mmc_team *team,
-		      const struct mmc_event *event,
-		      const struct mmc_header_template *template,
-		      uint32_t full_bytes, const struct mmc_header *next)
-{
-	struct mmc_header header;
-
-	if (event->nbytes == full_bytes)
-		return mmc_header_matches(template, event->bytes,
-					  next->index) &&
-		       (team->options.checksum != MMC_CHECKSUM_FULL ||
-			crc_is_right(event));
-	return decode(team, event, &header) == 0 &&
-	       header.channel == next->channel && header.epoch == next->epoch &&
-	       header.index == next->index;
-}
-
-/*
- * Returns how many events, from the first on, are datagrams of a run: consecutive chunks
- * of one operation, sent by one rank for the first time, of which all but the last are
- * full. `first` is the header of the first. If there are several, writes to `nbytes` how
- * long their datagrams are together.
- */
-static unsigned find_run(const struct mmc_team *team,
-			 const struct mmc_event *events, unsigned nevents,
-			 const struct mmc_header *first, uint64_t *nbytes)
-{
-	uint32_t full_bytes = head_bytes_of(team) + team->options.chunk_bytes;
-	const struct mmc_header_template template =
-		mmc_header_template(first, full_bytes, team->options.checksum);
-	struct mmc_header next = *first;
-	unsigned count = 1;
-
-	*nbytes = events[0].nbytes;
-	while (count < nevents && events[count - 1].nbytes == full_bytes &&
-	       events[count].kind == MMC_EVENT_DATAGRAM &&
-	       events[count].source == events[0].source) {
-		next.index = first->index + count;
-		if (!continues(team, &events[count], &template, full_bytes,
-			       &next))
-			break;
-		*nbytes += events[count++].nbytes;
-	}
-	return count;
-}
 
 /* ---- placing ---- */
 
@@ -183,7 +90,7 @@ static void place_run(struct mmc_request *request, struct mmc_run run,
 	bool by_driver = team->endpoint->driver->place != NULL;
 
 	for (uint32_t i = 0; i < run.count; i++) {
-		const uint8_t *body = body_of(&events[i], head_bytes);
+		const uint8_t *body = mmc_event_body(&events[i], head_bytes);
 		uint32_t nbytes = events[i].nbytes - head_bytes;
 
 		if (by_driver)
@@ -203,7 +110,7 @@ static bool receive_run(struct mmc_stream *stream,
 			uint64_t now_ns)
 {
 	const struct mmc_run run = { .first = first->index, .count = count };
-	uint32_t head_bytes = head_bytes_of(stream->team);
+	uint32_t head_bytes = mmc_team_head_bytes(stream->team);
 	struct mmc_op *op = mmc_epochs_find(&stream->epochs, first->epoch);
 
 	if (op == NULL ||
@@ -290,13 +197,14 @@ static struct mmc_stream *find_stream(struct mmc_team *team, uint64_t channel)
 static bool receive_own(struct mmc_team *team, const struct mmc_header *header,
 			const struct mmc_event *event, uint64_t now_ns)
 {
-	uint32_t head_bytes = head_bytes_of(team);
+	uint32_t head_bytes = mmc_team_head_bytes(team);
 	uint32_t nbytes = event->nbytes - head_bytes;
 
 	if (header->index == MMC_INDEX_CONTROL)
 		return mmc_team_on_probe(team, event->source, header, nbytes);
 	return mmc_team_on_survey(team, event->source, header,
-				  body_of(event, head_bytes), nbytes, now_ns);
+				  mmc_event_body(event, head_bytes), nbytes,
+				  now_ns);
 }
 
 /* Handles a control message. */
@@ -336,8 +244,8 @@ static void receive_one(struct mmc_stream *stream,
 			const struct mmc_header *header,
 			const struct mmc_event *event, uint64_t now_ns)
 {
-	uint32_t head_bytes = head_bytes_of(stream->team);
-	const uint8_t *body = body_of(event, head_bytes);
+	uint32_t head_bytes = mmc_team_head_bytes(stream->team);
+	const uint8_t *body = mmc_event_body(event, head_bytes);
 	uint32_t nbytes = event->nbytes - head_bytes;
 
 	mmc_count_received(&stream->counters, mmc_header_traffic(header->index),
@@ -363,7 +271,7 @@ unsigned mmc_team_receive(struct mmc_team *team, const struct mmc_event *events,
 		mmc_team_refuse(team, events, MMC_REFUSED_FOREIGN, now_ns);
 		return 1;
 	}
-	rv = decode(team, events, &header);
+	rv = mmc_team_decode(team, events, &header);
 	if (rv != 0) {
 		mmc_team_refuse(team, events,
 				rv == -MMC_ECORRUPT ? MMC_REFUSED_CORRUPT
@@ -385,7 +293,9 @@ unsigned mmc_team_receive(struct mmc_team *team, const struct mmc_event *events,
 	}
 	stream->needs_poll = true;
 	if (mmc_header_traffic(header.index) == MMC_TRAFFIC_MULTICAST) {
-		count = find_run(team, events, nevents, &header, &nbytes);
+		mmc_team_expect(team, &header);
+		count = mmc_team_find_run(team, events, nevents, &header,
+					  &nbytes);
 		if (count > 1 &&
 		    receive_run(stream, &header, events, count, now_ns)) {
 			mmc_count_received(&stream->counters,

@@ -84,6 +84,14 @@ struct mmc_flood {
 	bool guarded;
 };
 
+/* What the datagrams of full chunks look like of the operation that was heard last. */
+struct mmc_expected {
+	uint64_t channel;
+	uint32_t epoch;
+	uint32_t full_bytes; /* 0: nothing was heard yet */
+	struct mmc_header_template template;
+};
+
 struct mmc_team {
 	struct mmc_team *next; /* in the engine's `teams` */
 	struct mmc_engine *engine;
@@ -101,6 +109,7 @@ struct mmc_team {
 	uint32_t nopen;			/* length of `by_channel` */
 	/* The stream of the latest datagram: the next one is likely for it, too. */
 	struct mmc_stream *latest_stream;
+	struct mmc_expected expected; /* as the next one may look */
 	struct mmc_counters counters; /* of datagrams of no stream */
 	uint64_t
 		nrefused; /* datagrams that were refused, as far as they came here */

@@ -97,7 +97,8 @@ static inline void claim(struct receiver *at, uint32_t chunk)
 		&at->loss, chain,
 		mmc_chain_sequence(&at->loss.chains[chain],
 				   mmc_schedule_turn(&at->schedule, &block)),
-		chunk - block.first, chunk, at->now_ns);
+		chunk - block.first,
+		(struct mmc_run){ .first = chunk, .count = 1 }, at->now_ns);
 }
 
 /* Delivers a chunk by multicast. */
@@ -112,9 +113,10 @@ static inline void hear(struct receiver *at, uint32_t chunk)
 	sequence = mmc_loss_follow(&at->loss, &at->claimed, &block, at->now_ns);
 	at->loss.chains[chain].nheard++;
 	mmc_loss_hear(&at->loss, &at->loss.chains[chain], sequence,
-		      chunk - block.first, at->now_ns);
+		      chunk - block.first, 1, at->now_ns);
 	mmc_loss_on_claimed(&at->loss, chain, sequence, chunk - block.first,
-			    chunk, at->now_ns);
+			    (struct mmc_run){ .first = chunk, .count = 1 },
+			    at->now_ns);
 }
 
 static inline void check_question(struct receiver *at, uint32_t repairer,

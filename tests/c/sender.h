@@ -98,9 +98,11 @@ static void hear(struct sender *at, uint32_t rank, uint32_t place,
 		mmc_bitmap_test_and_set(&at->claimed, block.first + i);
 		at->loss.chains[chain].nheard++;
 		mmc_loss_hear(&at->loss, &at->loss.chains[chain], sequence, i,
-			      at->now_ns);
+			      1, at->now_ns);
 		mmc_loss_on_claimed(&at->loss, chain, sequence, i,
-				    block.first + i, at->now_ns);
+				    (struct mmc_run){ .first = block.first + i,
+						      .count = 1 },
+				    at->now_ns);
 	}
 	mmc_watermark_drain(&at->watermark, chain,
 			    at->loss.chains[chain].ndrained);

@@ -59,6 +59,24 @@ static inline bool mmc_turn_ended(const struct mmc_turn *turn)
 }
 
 /*
+ * Returns whether this turn may begin or go on because a chunk of `chain` has arrived.
+ * Otherwise only the end of a sender, a message or the deadline can let it.
+ */
+static inline bool mmc_turn_listens(const struct mmc_turn *turn,
+				    const struct mmc_loss *loss, uint32_t chain)
+{
+	const struct mmc_chain *at = &loss->chains[chain];
+
+	if (mmc_turn_ended(turn))
+		return false;
+	if (turn->began)
+		return turn->open_loop;
+	return chain == turn->chain &&
+	       (turn->turn >= at->nfollowed ||
+		at->seen + turn->schedule.batch_chunks / 2 >= turn->start);
+}
+
+/*
  * Records that a message of `source` arrived: a predecessor that answers is waited for.
  */
 static inline void mmc_turn_hear(struct mmc_turn *turn, uint32_t source,

@@ -169,9 +169,11 @@ static bool is_worth_telling(const struct mmc_watermark *watermark,
 bool mmc_watermark_take_report(struct mmc_watermark *watermark,
 			       uint32_t *positions, uint32_t *peer)
 {
-	if (watermark->step_chunks == 0 || !watermark->moved)
+	if (!watermark->moved)
 		return false;
 	watermark->moved = false;
+	if (watermark->step_chunks == 0)
+		return false;
 	for (uint32_t c = 0; c < watermark->nchains; c++)
 		positions[c] = subtree_minimum(watermark, c);
 	if (!is_worth_telling(watermark, positions))

@@ -52,11 +52,16 @@ size_t mmc_watermark_bytes(uint32_t nranks, uint32_t nchains);
 void mmc_watermark_init(struct mmc_watermark *watermark, uint8_t *memory,
 			uint32_t rank, const struct mmc_schedule *schedule);
 
-/* Advances a chain to a position beyond the present one, which counts so many times. */
+/*
+ * Advances a chain to a position beyond the present one, which counts so many times. If
+ * no report will ever be due, nobody needs to know.
+ */
 static inline void mmc_watermark_advance(struct mmc_watermark *watermark,
 					 uint32_t chain, uint32_t position,
 					 uint32_t ntimes)
 {
+	if (watermark->step_chunks == 0)
+		return;
 	watermark->own[chain] = position;
 	watermark->nadvances += ntimes;
 	watermark->moved |= position - watermark->told[chain] >=

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/operation/begin.h"
 
+#include "core/operation/due.h"
 #include "core/operation/repair.h"
 #include "support/bits.h"
 
@@ -109,7 +110,7 @@ void mmc_op_begin_flow(struct mmc_op *op, uint64_t now_ns)
 		resume_turn(op, now_ns);
 	mmc_op_update_drained(op);
 	op->heard.source = MMC_PEER_NONE;
-	mmc_op_mark_advanced(op);
+	mmc_op_mark_advanced(op, now_ns);
 	mmc_op_ask_soon(op, now_ns);
 	mmc_op_step(op, MMC_OP_ALL_ENTERED);
 	mmc_op_serve_early(op, now_ns);

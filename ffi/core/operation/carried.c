@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/operation/carried.h"
 
+#include "core/operation/due.h"
 #include "core/plan/rounds.h"
 #include "support/bits.h"
 
@@ -115,7 +116,8 @@ void mmc_op_on_carried(struct mmc_op *op, uint32_t source, uint32_t first,
 	struct mmc_run run = carried(op, source, op->config.rank);
 
 	op->parts.arrived[round] |= UINT32_C(1) << first / MMC_PART_BYTES;
-	mmc_op_mark_advanced(op);
+	mmc_op_mark_advanced(op, now_ns);
+	mmc_op_wake(op);
 	mmc_op_ask_soon(op, now_ns);
 	if (op->parts.arrived[round] != all_parts(op, run))
 		return;

@@ -3,6 +3,7 @@
 
 #include "core/operation/carried.h"
 #include "core/operation/coalescing.h"
+#include "core/operation/due.h"
 #include "core/operation/early.h"
 #include "core/operation/tell.h"
 #include "support/assert.h"
@@ -286,10 +287,33 @@ static void advance_done(struct mmc_epochs *epochs)
 	}
 }
 
+/*
+ * Polls an operation as far as something is due. Returns false if at most its turn has
+ * gone on.
+ */
+static bool poll_op(struct mmc_epochs *epochs, struct mmc_op *op,
+		    uint64_t now_ns, struct mmc_actions *actions)
+{
+	if (now_ns < op->due_ns && op->sends &&
+	    mmc_op_poll_turn(op, now_ns, actions))
+		return false;
+	if (now_ns < op->due_ns)
+		return false;
+	mmc_op_poll(op, now_ns, actions);
+	settle(epochs, op);
+	spread_failure(epochs, op);
+	if (op->holding == MMC_OP_NOTHING) {
+		epochs->open[mmc_epochs_slot(op->config.epoch)] = NULL;
+		epochs->nopen--;
+	}
+	return true;
+}
+
 void mmc_epochs_poll(struct mmc_epochs *epochs, uint64_t now_ns,
 		     struct mmc_actions *actions)
 {
 	uint32_t nopen = epochs->nopen;
+	bool polled = false;
 
 	/*
 	 * The newest goes first: its barrier may close older ones, which then go, too.
@@ -300,17 +324,12 @@ void mmc_epochs_poll(struct mmc_epochs *epochs, uint64_t now_ns,
 		if (op == NULL)
 			continue;
 		nopen--;
-		mmc_op_poll(op, now_ns, actions);
-		settle(epochs, op);
-		spread_failure(epochs, op);
-		if (op->holding == MMC_OP_NOTHING) {
-			epochs->open[mmc_epochs_slot(epoch)] = NULL;
-			epochs->nopen--;
-		}
+		polled |= poll_op(epochs, op, now_ns, actions);
 	}
 	if (epochs->answers.count > 0)
 		poll_answers(epochs, now_ns, actions);
-	advance_done(epochs);
+	if (polled)
+		advance_done(epochs);
 }
 
 uint64_t mmc_epochs_deadline(const struct mmc_epochs *epochs)
@@ -320,7 +339,7 @@ uint64_t mmc_epochs_deadline(const struct mmc_epochs *epochs)
 	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++)
 		if (epochs->open[i] != NULL)
 			at_ns = mmc_min_u64(at_ns,
-					    mmc_op_deadline(epochs->open[i]));
+					    mmc_op_due_ns(epochs->open[i]));
 	return at_ns;
 }
 

@@ -4,6 +4,7 @@
  * but for chunks (chunks.c).
  */
 #include "core/operation/carried.h"
+#include "core/operation/due.h"
 #include "core/operation/liveness.h"
 #include "core/operation/silence.h"
 #include "core/repair/silence.h"
@@ -15,6 +16,9 @@ void mmc_op_on_sent(struct mmc_op *op, uint32_t nchunks)
 {
 	MMC_ASSERT(nchunks <= op->nsending);
 	op->nsending -= nchunks;
+	/* The operation may have waited for that alone. */
+	if (op->nsending == 0 && !op->sends)
+		mmc_op_wake(op);
 }
 
 /* ---- reads --------------------------------------------------------------- */
@@ -22,12 +26,14 @@ void mmc_op_on_sent(struct mmc_op *op, uint32_t nchunks)
 void mmc_op_on_map(struct mmc_op *op, struct mmc_run words,
 		   const uint8_t *bytes, uint64_t now_ns)
 {
+	mmc_op_wake(op);
 	if (!mmc_fetcher_mapped(&op->repair.fetcher, words, bytes, now_ns))
 		mmc_count(op->config.counters, MMC_COUNT_FAILED_READS, 1);
 }
 
 bool mmc_op_on_read(struct mmc_op *op, struct mmc_run run, uint64_t generation)
 {
+	mmc_op_wake(op);
 	if (!mmc_fetcher_read_ended(&op->repair.fetcher, run, generation)) {
 		mmc_count(op->config.counters, MMC_COUNT_FAILED_READS, 1);
 		return false;
@@ -40,6 +46,7 @@ void mmc_op_registered(struct mmc_op *op, const struct mmc_readable *readable)
 	const uint8_t *map = (const uint8_t *)op->present.words;
 	struct mmc_advert advert = { 0 };
 
+	mmc_op_wake(op);
 	if (readable != NULL)
 		advert = (struct mmc_advert){
 			.generation = op->config.generation,
@@ -214,6 +221,7 @@ void mmc_op_on_message(struct mmc_op *op, uint32_t source,
 	bool awaited = source == mmc_op_awaited(op);
 
 	MMC_ASSERT(source < op->config.nranks);
+	mmc_op_wake(op);
 	if (record->flags & MMC_RECORD_FAILED) {
 		if (!mmc_op_has_begun(op) &&
 		    (record->flags & MMC_RECORD_ENTERED))
@@ -234,7 +242,7 @@ void mmc_op_on_message(struct mmc_op *op, uint32_t source,
 	mmc_op_hear_late(op, source, message, now_ns);
 	hear_repair(op, source, message, now_ns);
 	if (hear_record(op, source, record) && op->state <= MMC_OP_RELEASE) {
-		mmc_op_mark_advanced(op);
+		mmc_op_mark_advanced(op, now_ns);
 		mmc_op_ask_soon(op, now_ns);
 	}
 	/*

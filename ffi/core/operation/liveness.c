@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/operation/liveness.h"
 
+#include "core/operation/due.h"
 #include "core/operation/tell.h"
 #include "support/bits.h"
 
@@ -263,11 +264,11 @@ void mmc_op_poll_liveness(struct mmc_op *op, uint64_t now_ns,
 
 	if (op->state > MMC_OP_RELEASE)
 		return;
-	mmc_liveness_observe(liveness, now_ns);
-	if (op->advanced) {
-		op->advanced = false;
+	if (op->advanced_ns >= liveness->observed_ns) {
+		mmc_liveness_observe(liveness, op->advanced_ns);
 		mmc_liveness_reset(liveness);
 	}
+	mmc_liveness_observe(liveness, now_ns);
 	check_patience(op);
 	if (op->state > MMC_OP_RELEASE || !op->config.inquires)
 		return;
@@ -328,6 +329,7 @@ void mmc_op_on_alive(struct mmc_op *op, uint32_t peer)
 
 	if (!is_missed(op, peer))
 		return;
+	mmc_op_wake(op);
 	mmc_liveness_note_late(liveness, peer, liveness->observed_ns,
 			       peer == mmc_op_awaited(op));
 	liveness->witnessed = true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/operation/op.h"
 
+#include "core/operation/due.h"
 #include "core/plan/rounds.h"
 #include "support/assert.h"
 #include "support/bits.h"
@@ -262,7 +263,7 @@ struct mmc_op *mmc_op_init(void *memory, const struct mmc_op_config *config,
 	if (op->mode == MMC_OP_CARRIED && config->sole)
 		mmc_barrier_make_star(&op->entry, config->root);
 	mmc_barrier_join(&op->entry);
-	mmc_op_mark_advanced(op);
+	mmc_op_mark_advanced(op, now_ns);
 	mmc_liveness_init(&op->liveness, now_ns);
 	mmc_op_ask_soon(op, now_ns);
 	return op;
@@ -292,6 +293,7 @@ void mmc_op_fail(struct mmc_op *op, enum mmc_error error, uint32_t culprit,
 	op->record.failure = (uint8_t)error;
 	op->record.culprit = culprit;
 	op->alarms = tell ? ALARMS : 0;
+	mmc_op_wake(op);
 	mmc_op_step(op, MMC_OP_FAILURE);
 }
 
@@ -302,6 +304,7 @@ void mmc_op_close_advert(struct mmc_op *op)
 
 void mmc_op_all_done(struct mmc_op *op)
 {
+	mmc_op_wake(op);
 	if (mmc_op_has_copy(op) || op->state == MMC_OP_DETACHED)
 		mmc_op_step(op, MMC_OP_ALL_DONE);
 }

@@ -183,8 +183,9 @@ struct mmc_op {
 	 * MMC_PEER_NONE: none.
 	 */
 	uint32_t unentered;
-	/* Whether the operation has advanced since the last poll (barrier/liveness.h). */
-	bool advanced;
+	uint64_t advanced_ns; /* when the operation last advanced (due.h) */
+	uint64_t due_ns;      /* when something is due (due.h) */
+	bool sends;	      /* the turn goes on at the next poll */
 	/* NAKs of ranks that knew before this one that all had entered. */
 	struct mmc_nak early[MMC_OP_EARLY_MAX];
 	uint32_t nearly; /* how many of `early` are in use */
@@ -315,6 +316,13 @@ void mmc_op_all_done(struct mmc_op *op);
 void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 		 struct mmc_actions *actions);
 
+/*
+ * Goes on with this rank's turn, as mmc_op_poll() does. Returns whether that added a
+ * batch of chunks.
+ */
+bool mmc_op_poll_turn(struct mmc_op *op, uint64_t now_ns,
+		      struct mmc_actions *actions);
+
 /* Returns when to poll again although nothing arrives. */
 uint64_t mmc_op_deadline(const struct mmc_op *op);
 
@@ -373,15 +381,6 @@ void mmc_op_step(struct mmc_op *op, enum mmc_op_event event);
 
 /* Sets when to ask the awaited rank: soon, then ever more rarely. */
 void mmc_op_ask_soon(struct mmc_op *op, uint64_t now_ns);
-
-/*
- * Records that the operation has advanced, as barrier/liveness.h defines it. So the next
- * mmc_op_poll_liveness() resets the waits in `liveness`.
- */
-static inline void mmc_op_mark_advanced(struct mmc_op *op)
-{
-	op->advanced = true;
-}
 
 /* Returns the name of a state, for logs and tests. */
 const char *mmc_op_state_name(enum mmc_op_state state);

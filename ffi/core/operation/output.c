@@ -4,6 +4,7 @@
  */
 #include "core/operation/begin.h"
 #include "core/operation/carried.h"
+#include "core/operation/due.h"
 #include "core/operation/learn.h"
 #include "core/operation/liveness.h"
 #include "core/operation/repair.h"
@@ -144,34 +145,46 @@ static void poll_awaited(struct mmc_op *op, uint64_t now_ns,
 		mmc_op_ask_record(op, peer, now_ns, actions);
 }
 
-/*
- * Sends a batch of this rank's block if it may. It is only one, so that what arrives
- * meanwhile is received in between.
- */
-static void poll_turn(struct mmc_op *op, uint64_t now_ns,
-		      struct mmc_actions *actions)
+/* Says how much this rank has sent, or asks the predecessor, if that is due. */
+static void poll_words(struct mmc_op *op, uint64_t now_ns,
+		       struct mmc_actions *actions)
 {
-	const struct mmc_chain *chain = &op->repair.loss.chains[op->turn.chain];
-	struct mmc_run run;
-
 	if (mmc_actions_room(actions) && mmc_turn_take_probe(&op->turn, now_ns))
 		mmc_op_tell_record(op, MMC_PEER_ALL, actions);
 	if (mmc_actions_room(actions) &&
 	    mmc_turn_take_question(&op->turn, &op->repair.loss, &op->watermark,
 				   op->config.path, now_ns))
 		mmc_op_ask_record(op, op->turn.predecessor, now_ns, actions);
-	if (!mmc_actions_room(actions) ||
-	    !mmc_turn_next(&op->turn, &op->repair.loss, &op->watermark,
-			   op->config.path, now_ns, &run))
-		return;
+}
+
+/*
+ * Sends a batch of this rank's block if it may. It is only one, so that what arrives
+ * meanwhile is received in between.
+ */
+bool mmc_op_poll_turn(struct mmc_op *op, uint64_t now_ns,
+		      struct mmc_actions *actions)
+{
+	const struct mmc_chain *chain = &op->repair.loss.chains[op->turn.chain];
+	struct mmc_run run;
+
+	if (!mmc_actions_room(actions))
+		return false;
+	op->sends = mmc_turn_next(&op->turn, &op->repair.loss, &op->watermark,
+				  op->config.path, now_ns, &run);
+	if (!op->sends) {
+		mmc_op_wake(op);
+		return false;
+	}
+	op->sends = !mmc_turn_ended(&op->turn);
 	mmc_loss_sent(&op->repair.loss, &op->claimed, &op->own, run, now_ns);
 	send_original(op, run, actions);
 	mmc_watermark_drain(&op->watermark, op->turn.chain, chain->ndrained);
-	mmc_op_mark_advanced(op);
+	mmc_op_mark_advanced(op, now_ns);
+	mmc_op_wake_if_stirred(op);
 	/* Otherwise only silence would show that the last chunk was lost. */
-	if (op->config.path->lossy && mmc_turn_ended(&op->turn) &&
-	    mmc_actions_room(actions))
+	if (op->config.path->lossy && !op->sends && mmc_actions_room(actions))
 		mmc_op_tell_record(op, MMC_PEER_ALL, actions);
+	return true;
 }
 
 /*
@@ -208,7 +221,7 @@ static void check_complete(struct mmc_op *op, uint64_t now_ns)
 	op->record.flags |= MMC_RECORD_DONE;
 	mmc_op_step(op, completion(op));
 	mmc_barrier_join(&op->release);
-	mmc_op_mark_advanced(op);
+	mmc_op_mark_advanced(op, now_ns);
 	if (mmc_op_has_copy(op))
 		mmc_backoff_stop(&op->asking);
 	else
@@ -279,9 +292,24 @@ static bool serves(const struct mmc_op *op)
 	       mmc_op_has_copy(op);
 }
 
+/* Polls all that brings chunks here, and that lets this rank send. */
+static void poll_flow(struct mmc_op *op, uint64_t now_ns,
+		      struct mmc_actions *actions)
+{
+	if (op->watermark.moved)
+		poll_watermark(op, actions);
+	mmc_op_poll_loss(op, now_ns, actions);
+	mmc_op_poll_fetch(op, now_ns, actions);
+	poll_awaited(op, now_ns, actions);
+	poll_words(op, now_ns, actions);
+}
+
 void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 		 struct mmc_actions *actions)
 {
+	uint32_t nbefore = actions->count;
+	uint32_t nsends = 0;
+
 	mmc_op_poll_liveness(op, now_ns, actions);
 	if (op->state == MMC_OP_ENTRY) {
 		poll_eager(op, actions);
@@ -297,18 +325,21 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 	if ((op->nquestions > 0 || op->summoned) && mmc_op_has_begun(op))
 		mmc_op_tell_sent(op, actions);
 	if (op->state == MMC_OP_FLOW) {
-		if (op->watermark.moved && op->watermark.step_chunks > 0)
-			poll_watermark(op, actions);
-		mmc_op_poll_loss(op, now_ns, actions);
-		mmc_op_poll_fetch(op, now_ns, actions);
-		poll_awaited(op, now_ns, actions);
-		poll_turn(op, now_ns, actions);
+		poll_flow(op, now_ns, actions);
+		nsends = actions->count;
+		mmc_op_poll_turn(op, now_ns, actions);
+		nsends = actions->count - nsends;
 		check_complete(op, now_ns);
 	}
 	if (op->state == MMC_OP_RELEASE || op->state == MMC_OP_HELPING)
 		poll_release(op, now_ns, actions);
 	poll_alarms(op, actions);
 	hand_back(op, now_ns, actions);
+	/* What was done may let more be done; only the turn goes on by itself. */
+	op->due_ns = actions->count - nbefore > nsends ? 0
+						       : mmc_op_deadline(op);
+	if (op->state == MMC_OP_FLOW && op->watermark.moved)
+		mmc_op_wake(op);
 }
 
 uint64_t mmc_op_deadline(const struct mmc_op *op)

@@ -57,6 +57,7 @@ static void ask_for_lost(struct mmc_op *op, uint64_t now_ns,
 void mmc_op_poll_loss(struct mmc_op *op, uint64_t now_ns,
 		      struct mmc_actions *actions)
 {
+	op->repair.loss.stirred = false;
 	if (op->config.path->backlog ||
 	    now_ns < mmc_loss_deadline(&op->repair.loss))
 		return;

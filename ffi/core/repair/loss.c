@@ -70,6 +70,7 @@ void mmc_loss_mark_late(struct mmc_loss *loss, uint64_t now_ns)
 {
 	if (loss->overdue_ns != MMC_NEVER_NS)
 		return;
+	loss->stirred = true;
 	loss->overdue_ns =
 		now_ns +
 		mmc_prng_below(&loss->prng, mmc_loss_jitter_ns(loss, now_ns));
@@ -93,10 +94,12 @@ struct mmc_sequence *mmc_loss_follow(struct mmc_loss *loss,
 	uint32_t number = mmc_schedule_chain(schedule, block);
 	struct mmc_chain *chain = &loss->chains[number];
 	uint32_t ndrained = chain->ndrained;
+	uint32_t nbegun = chain->nbegun;
 	struct mmc_sequence *sequence =
 		mmc_chain_follow(chain, schedule, number, claimed,
 				 mmc_schedule_turn(schedule, block), now_ns);
 
+	loss->stirred |= chain->nbegun > nbegun;
 	if (chain->ndrained > ndrained) {
 		loss->drained = true;
 		mmc_loss_mark_late(loss, now_ns);
@@ -110,6 +113,7 @@ void mmc_loss_pass(struct mmc_loss *loss, uint32_t chain, uint64_t now_ns)
 
 	if (at->turn == at->nturns)
 		return;
+	loss->stirred = true;
 	mmc_chain_pass(at, &loss->schedule, chain, now_ns);
 	if (at->turn == at->nturns)
 		loss->nopen--;
@@ -161,7 +165,7 @@ static void catch_up(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		loss->chains[chain].ndrained += run.count;
 		sequence->nleft -= run.count;
 		mmc_loss_hear(loss, &loss->chains[chain], sequence,
-			      last - block.first, now_ns);
+			      last - block.first, 1, now_ns);
 		run = mmc_bitmap_next_set(claimed, last + 1, end);
 	}
 	mmc_loss_pass(loss, chain, now_ns);
@@ -234,6 +238,7 @@ void mmc_loss_gap(struct mmc_loss *loss, uint64_t now_ns)
 {
 	if (loss->gap_ns != MMC_NEVER_NS)
 		return;
+	loss->stirred = true;
 	loss->gap_ns = now_ns + loss->allowance_ns;
 	for (uint32_t c = 0; c < loss->schedule.nchains; c++) {
 		struct mmc_chain *chain = &loss->chains[c];

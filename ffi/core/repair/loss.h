@@ -80,6 +80,11 @@ struct mmc_loss {
 	bool held;     /* the budget was used up, and ended the sweep */
 	bool hastened; /* hasten() has shortened the retry interval */
 	bool drained;  /* a chain's `ndrained` grew by late chunks */
+	/*
+	 * A sender has begun or ended, or mmc_loss_deadline() may have become earlier,
+	 * since mmc_op_poll_loss().
+	 */
+	bool stirred;
 };
 
 /*
@@ -170,41 +175,28 @@ void mmc_loss_lose_gaps(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 __attribute__((cold)) void mmc_loss_gap(struct mmc_loss *loss, uint64_t now_ns);
 
 /*
- * Records that a chunk arrived by multicast, and for the first time. It is number
- * `place`, from 0, of its sender's block. `sequence` is the sender's, or NULL if it is
- * not followed any more.
+ * Records that `count` consecutive chunks arrived by multicast, and for the first time.
+ * The first is number `place`, from 0, of its sender's block. `sequence` is the sender's,
+ * or NULL if it is not followed any more.
  */
 static inline void mmc_loss_hear(struct mmc_loss *loss, struct mmc_chain *chain,
 				 struct mmc_sequence *sequence, uint32_t place,
-				 uint64_t now_ns)
+				 uint32_t count, uint64_t now_ns)
 {
-	uint32_t end;
+	uint32_t end = place + count;
+	uint32_t before;
 
 	loss->heard_ns = now_ns;
 	if (sequence == NULL)
 		return;
-	end = sequence->end;
+	before = sequence->end;
 	sequence->heard_ns = now_ns;
-	if (place < end)
+	if (end <= before)
 		return;
-	sequence->end = place + 1;
-	chain->seen = mmc_max_u32(chain->seen, sequence->start + place + 1);
-	if (place > end)
+	if (place > before) {
+		sequence->end = place + 1;
 		mmc_loss_gap(loss, now_ns);
-}
-
-/* Does what mmc_loss_hear() does for each of `count` chunks, from `place` on. */
-static inline void mmc_loss_hear_run(struct mmc_loss *loss,
-				     struct mmc_chain *chain,
-				     struct mmc_sequence *sequence,
-				     uint32_t place, uint32_t count,
-				     uint64_t now_ns)
-{
-	uint32_t end = place + count;
-
-	mmc_loss_hear(loss, chain, sequence, place, now_ns);
-	if (sequence == NULL || end <= sequence->end)
-		return;
+	}
 	sequence->end = end;
 	chain->seen = mmc_max_u32(chain->seen, sequence->start + end);
 }
@@ -221,32 +213,14 @@ __attribute__((cold)) void mmc_loss_arrived(struct mmc_loss *loss,
 					    uint32_t chunk, uint64_t now_ns);
 
 /*
- * Records that `chunk` is claimed, whichever way it arrived. It is number `place`, from
- * 0, of its sender's block. `sequence` is the sender's, or NULL if it is not followed.
+ * Records that the chunks of `run` are claimed, whichever way they arrived. The first is
+ * number `place`, from 0, of its sender's block. `sequence` is the sender's, or NULL if
+ * it is not followed. `number` is that of the sender's chain.
  */
-static inline void mmc_loss_on_claimed(struct mmc_loss *loss, uint32_t chain,
+static inline void mmc_loss_on_claimed(struct mmc_loss *loss, uint32_t number,
 				       struct mmc_sequence *sequence,
-				       uint32_t place, uint32_t chunk,
+				       uint32_t place, struct mmc_run run,
 				       uint64_t now_ns)
-{
-	if (loss->waited_chunks > 0)
-		mmc_loss_arrived(loss, chunk, now_ns);
-	if (sequence == NULL)
-		return;
-	loss->chains[chain].ndrained += place >= sequence->late_end;
-	if (--sequence->nleft == 0)
-		mmc_loss_pass(loss, chain, now_ns);
-}
-
-/*
- * Does what mmc_loss_on_claimed() does for each chunk of `run`, which has number `place`,
- * and on, of its sender's block.
- */
-static inline void mmc_loss_on_claimed_run(struct mmc_loss *loss,
-					   uint32_t chain,
-					   struct mmc_sequence *sequence,
-					   uint32_t place, struct mmc_run run,
-					   uint64_t now_ns)
 {
 	uint32_t end = place + run.count;
 	uint32_t
@@ -257,10 +231,10 @@ static inline void mmc_loss_on_claimed_run(struct mmc_loss *loss,
 	if (sequence == NULL)
 		return;
 	undrained = mmc_max_u32(place, sequence->late_end);
-	loss->chains[chain].ndrained += end - mmc_min_u32(end, undrained);
+	loss->chains[number].ndrained += end - mmc_min_u32(end, undrained);
 	sequence->nleft -= run.count;
 	if (sequence->nleft == 0)
-		mmc_loss_pass(loss, chain, now_ns);
+		mmc_loss_pass(loss, number, now_ns);
 }
 
 /*

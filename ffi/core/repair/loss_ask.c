@@ -94,6 +94,7 @@ void mmc_loss_arrived(struct mmc_loss *loss, uint32_t chunk, uint64_t now_ns)
 	if (loss->held && loss->waited_chunks <= budget_chunks(loss) / 2) {
 		loss->held = false;
 		loss->ask_ns = now_ns;
+		loss->stirred = true;
 	}
 }
 

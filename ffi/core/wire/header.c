@@ -2,28 +2,24 @@
 #include "core/wire/header.h"
 
 /*
- * Folds header and length to 16 bits by exclusive or, which detects any single flipped
- * bit and any burst of up to 16. A header that holds its own checksum folds to 0.
+ * Folds header and length, combined by exclusive or, to the low 16 bits. That detects any
+ * single flipped bit and any burst of up to 16. A header that holds its own checksum
+ * folds to 0.
  */
-static uint16_t fold16(uint64_t channel, uint32_t epoch, uint32_t index,
-		       size_t datagram_bytes)
+static uint64_t fold(uint64_t header)
 {
-	uint64_t folded = channel ^ ((uint64_t)epoch << 32 | index) ^
-			  datagram_bytes;
-
-	folded ^= folded >> 32;
-	folded ^= folded >> 16;
-	return (uint16_t)folded;
+	header ^= header >> 32;
+	return header ^ header >> 16;
 }
 
 void mmc_header_encode(uint8_t *bytes, const struct mmc_header *header,
 		       size_t datagram_bytes, enum mmc_checksum checksum)
 {
 	uint64_t channel = header->channel & MMC_CHANNEL_MASK;
+	uint64_t rest = (uint64_t)header->epoch << 32 | header->index;
 
 	if (checksum != MMC_CHECKSUM_OFF)
-		channel |= fold16(channel, header->epoch, header->index,
-				  datagram_bytes);
+		channel |= (uint16_t)fold(channel ^ rest ^ datagram_bytes);
 	mmc_put_u64(bytes, channel);
 	mmc_put_u32(bytes + 8, header->epoch);
 	mmc_put_u32(bytes + 12, header->index);
@@ -32,24 +28,27 @@ void mmc_header_encode(uint8_t *bytes, const struct mmc_header *header,
 int mmc_header_decode(struct mmc_header *header, const uint8_t *bytes,
 		      size_t datagram_bytes, enum mmc_checksum checksum)
 {
-	size_t least_bytes = MMC_HEADER_BYTES;
-	struct mmc_header read;
-	uint16_t difference; /* of the checksum from the right one */
+	size_t least_bytes = checksum == MMC_CHECKSUM_FULL
+				     ? MMC_HEADER_BYTES + MMC_CRC_BYTES
+				     : MMC_HEADER_BYTES;
+	uint64_t channel;
+	uint64_t rest; /* epoch and index */
+	uint64_t
+		difference; /* its low 16 bits: of the checksum from the right one */
 
-	if (checksum == MMC_CHECKSUM_FULL)
-		least_bytes += MMC_CRC_BYTES;
 	if (datagram_bytes < least_bytes)
 		return -MMC_ESHORT;
-	read = mmc_header_peek(bytes);
+	channel = mmc_get_u64(bytes);
+	rest = mmc_get_u64(bytes + 8);
 	difference = checksum == MMC_CHECKSUM_OFF
-			     ? (uint16_t)read.channel
-			     : fold16(read.channel, read.epoch, read.index,
-				      datagram_bytes);
-	if (difference != 0 ||
-	    read.index >= (MMC_INDEX_CONTROL | MMC_INDEX_REPAIR))
+			     ? channel
+			     : fold(channel ^ rest ^ datagram_bytes);
+	if ((uint16_t)difference != 0 ||
+	    (uint32_t)rest >= (MMC_INDEX_CONTROL | MMC_INDEX_REPAIR))
 		return -MMC_ECORRUPT;
-	read.channel &= MMC_CHANNEL_MASK;
-	*header = read;
+	header->channel = channel & MMC_CHANNEL_MASK;
+	header->epoch = (uint32_t)(rest >> 32);
+	header->index = (uint32_t)rest;
 	return 0;
 }
 

@@ -8,25 +8,63 @@
 #include "support/bits.h"
 #include "support/error.h"
 
-/*
- * Returns the rank that sent a datagram; MMC_PEER_UNKNOWN if none did. No rank sends
- * one that is longer than `longest_bytes`.
- */
+/* Returns the rank that sent a train; MMC_PEER_UNKNOWN if none did. */
 static uint32_t source_of(const struct mmc_udp *udp,
-			  const struct mmc_udp_datagram *datagram)
+			  const struct mmc_udp_train *train)
 {
-	if (datagram->cut || datagram->nbytes > udp->longest_bytes)
+	if (train->cut)
 		return MMC_PEER_UNKNOWN;
 	return mmc_udp_peers_find(&udp->peers,
-				  ntohl(datagram->from->sin_addr.s_addr),
-				  ntohs(datagram->from->sin_port));
+				  ntohl(train->from->sin_addr.s_addr),
+				  ntohs(train->from->sin_port));
 }
 
-/* Writes to an event where its datagram came from, if that is not known as a rank. */
-static void note_origin(struct mmc_event *event, const struct sockaddr_in *from)
+/*
+ * Writes an event for a datagram of `source`. No rank sends one that is longer than
+ * `longest_bytes`. Where it came from is noted if that is not known as a rank.
+ */
+static void write_event(const struct mmc_udp *udp, struct mmc_event *event,
+			const uint8_t *bytes, uint32_t nbytes, uint32_t source,
+			const struct sockaddr_in *from)
 {
-	event->from_ip = ntohl(from->sin_addr.s_addr);
-	event->from_port = ntohs(from->sin_port);
+	*event = (struct mmc_event){
+		.kind = MMC_EVENT_DATAGRAM,
+		.bytes = bytes,
+		.nbytes = nbytes,
+		.source = source,
+	};
+	if (nbytes > udp->longest_bytes) {
+		event->nbytes = udp->longest_bytes;
+		event->source = MMC_PEER_UNKNOWN;
+	}
+	if (event->source == MMC_PEER_UNKNOWN) {
+		event->from_ip = ntohl(from->sin_addr.s_addr);
+		event->from_port = ntohs(from->sin_port);
+	}
+}
+
+/*
+ * Writes events for the datagrams of a train, up to `nmax`. Returns their number, and
+ * writes to `taken_bytes` how long they are together.
+ */
+static unsigned deliver_train(const struct mmc_udp *udp,
+			      const struct mmc_udp_train *train,
+			      uint32_t source, struct mmc_event *events,
+			      unsigned nmax, uint32_t *taken_bytes)
+{
+	uint32_t at = 0;
+	unsigned n = 0;
+
+	do {
+		uint32_t nbytes =
+			mmc_min_u32(train->length_bytes, train->nbytes - at);
+
+		write_event(udp, &events[n++], train->bytes + at, nbytes,
+			    source, train->from);
+		at += nbytes;
+	} while (n < nmax && at < train->nbytes);
+	*taken_bytes = at;
+	return n;
 }
 
 /*
@@ -38,22 +76,17 @@ static unsigned deliver(const struct mmc_udp *udp,
 			struct mmc_event *events, unsigned nevents,
 			unsigned nmax)
 {
-	struct mmc_udp_datagram datagram;
+	struct mmc_udp_train train;
 
-	while (nevents < nmax && mmc_udp_staging_take(staging, &datagram)) {
-		uint32_t source = source_of(udp, &datagram);
+	while (nevents < nmax && mmc_udp_staging_look(staging, &train)) {
+		uint32_t source = source_of(udp, &train);
+		uint32_t taken_bytes = train.nbytes;
 
-		if (source == udp->options.rank)
-			continue;
-		events[nevents++] = (struct mmc_event){
-			.kind = MMC_EVENT_DATAGRAM,
-			.bytes = datagram.bytes,
-			.nbytes = mmc_min_u32(datagram.nbytes,
-					      udp->longest_bytes),
-			.source = source,
-		};
-		if (source == MMC_PEER_UNKNOWN)
-			note_origin(&events[nevents - 1], datagram.from);
+		if (source != udp->options.rank)
+			nevents += deliver_train(udp, &train, source,
+						 events + nevents,
+						 nmax - nevents, &taken_bytes);
+		mmc_udp_staging_take(staging, &train, taken_bytes);
 	}
 	return nevents;
 }

@@ -96,34 +96,36 @@ int mmc_udp_staging_receive(struct mmc_udp_staging *staging, int fd,
 	return received;
 }
 
-bool mmc_udp_staging_take(struct mmc_udp_staging *staging,
-			  struct mmc_udp_datagram *datagram)
+bool mmc_udp_staging_look(struct mmc_udp_staging *staging,
+			  struct mmc_udp_train *train)
 {
 	unsigned slot = staging->ntaken;
 	struct mmsghdr *message = &staging->messages[slot];
-	uint32_t length_bytes;
-	uint32_t left_bytes;
 
 	if (!mmc_udp_staging_holds(staging))
 		return false;
-	length_bytes =
-		mmc_udp_train_length(&message->msg_hdr, message->msg_len);
-	left_bytes = message->msg_len - staging->taken_bytes;
-	*datagram = (struct mmc_udp_datagram){
+	*train = (struct mmc_udp_train){
 		.bytes = (uint8_t *)staging->iovecs[slot].iov_base +
 			 staging->taken_bytes,
-		.nbytes = mmc_min_u32(length_bytes, left_bytes),
+		.nbytes = message->msg_len - staging->taken_bytes,
+		.length_bytes = mmc_udp_train_length(&message->msg_hdr,
+						     message->msg_len),
 		.cut = (message->msg_hdr.msg_flags & MSG_TRUNC) != 0,
 		.from = &staging->from[slot],
 	};
-	staging->taken_bytes += datagram->nbytes;
-	if (staging->taken_bytes < message->msg_len)
-		return true;
-	staging->ndatagrams =
-		length_bytes == 0
-			? 1
-			: (message->msg_len + length_bytes - 1) / length_bytes;
+	return true;
+}
+
+void mmc_udp_staging_take(struct mmc_udp_staging *staging,
+			  const struct mmc_udp_train *train, uint32_t nbytes)
+{
+	uint32_t length_bytes = mmc_max_u32(train->length_bytes, 1);
+
+	staging->taken_bytes += nbytes;
+	if (nbytes < train->nbytes)
+		return;
+	staging->ndatagrams = mmc_max_u32(
+		1, (staging->taken_bytes + length_bytes - 1) / length_bytes);
 	staging->ntaken++;
 	staging->taken_bytes = 0;
-	return true;
 }

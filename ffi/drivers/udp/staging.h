@@ -3,7 +3,7 @@
  * The memory in which received datagrams stay until the engine has handled them. The
  * kernel may hand over several datagrams as one message (generic receive offload, GRO):
  * a *train* of datagrams from one source which are equally long, except that the last
- * may be shorter. They are taken from the message one by one, without being copied.
+ * may be shorter. They are taken from the message without being copied.
  */
 #ifndef MMC_DRIVERS_UDP_STAGING_H
 #define MMC_DRIVERS_UDP_STAGING_H
@@ -37,9 +37,11 @@ struct mmc_udp_staging {
 	union mmc_udp_train_length lengths[MMC_UDP_BATCH];
 };
 
-struct mmc_udp_datagram {
+/* What is left of a message: a train, or a single datagram. */
+struct mmc_udp_train {
 	const uint8_t *bytes;
-	uint32_t nbytes;
+	uint32_t nbytes;       /* of all its datagrams together */
+	uint32_t length_bytes; /* of each datagram; the last may be shorter */
 	bool cut; /* it was longer than the slot, and its end is missing */
 	const struct sockaddr_in *from;
 };
@@ -73,9 +75,13 @@ void mmc_udp_staging_reuse(struct mmc_udp_staging *staging);
 int mmc_udp_staging_receive(struct mmc_udp_staging *staging, int fd,
 			    unsigned nwanted, bool *more);
 
-/* Takes the next datagram. Returns false if there is none. */
-bool mmc_udp_staging_take(struct mmc_udp_staging *staging,
-			  struct mmc_udp_datagram *datagram);
+/* Looks at what is left of the next message. Returns false if there is none. */
+bool mmc_udp_staging_look(struct mmc_udp_staging *staging,
+			  struct mmc_udp_train *train);
+
+/* Takes the first `nbytes` of what mmc_udp_staging_look() has shown. */
+void mmc_udp_staging_take(struct mmc_udp_staging *staging,
+			  const struct mmc_udp_train *train, uint32_t nbytes);
 
 /*
  * Returns the length of each datagram in a message of `nbytes`. It is what the kernel
