@@ -140,6 +140,8 @@ static bool take_offer(struct mmc_verbs *verbs, struct mmc_verbs_queue *queue,
 	memcpy(bytes, head + MMC_VERBS_GRH_BYTES, head_bytes);
 	memcpy(bytes + head_bytes, mmc_verbs_ring_body(ring, slot),
 	       sizeof(bytes) - head_bytes);
+	/* An event of the connection's last incarnation must not end the next one. */
+	mmc_verbs_watch_device(verbs);
 	if (!mmc_verbs_reconnect_take(verbs, source_of(verbs, head, completion),
 				      bytes, sizeof(bytes)))
 		return false;

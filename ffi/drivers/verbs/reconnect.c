@@ -191,9 +191,8 @@ static void raise_to(struct mmc_verbs *verbs,
 {
 	struct mmc_verbs_connections *connections = &verbs->connections;
 
-	/* The next incarnation must not take what is told of the last for its own. */
+	/* The next incarnation must not take completions of the last for its own. */
 	mmc_verbs_reads_reap(&verbs->reads, connections);
-	mmc_verbs_watch_device(verbs);
 	connection->peer_end.psn = offer->psn;
 	connection->peer_port.lid = offer->lid;
 	/* The peer may not be reachable yet, or may no longer be. */

@@ -9,7 +9,7 @@
 
 #include "drivers/verbs/device.h"
 #include "drivers/verbs/endpoint.h"
-#include "drivers/verbs/windows.h"
+#include "drivers/verbs/grants.h"
 #include "support/bits.h"
 #include "support/error.h"
 

@@ -1,29 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The memory that partners may read. A registered region alone gives nobody a right. A
- * grant binds a *memory window* to a part of a region and to one connection: the device
- * then lets the peer of that connection read there, and nobody else. The right ends as
- * the window is freed, which needs nothing of the peer or the connection. Where the
- * device has no windows, each grant is a registration with the right to read, which all
- * partners have.
- */
+/* The memory windows of a connection, each of which belongs to a grant (grants.h). */
 #ifndef MMC_DRIVERS_VERBS_WINDOWS_H
 #define MMC_DRIVERS_VERBS_WINDOWS_H
 
-#include "drivers/driver.h"
+#include "drivers/verbs/connections.h"
 
-struct mmc_verbs_connection;
+/* What a grant consists of. */
+struct mmc_verbs_window {
+	struct mmc_verbs_window *next; /* of the connection */
+	struct mmc_verbs_connection *connection;
+	struct ibv_mw *mw;     /* NULL: ended, or the device has no windows */
+	struct ibv_mr *region; /* the grant's own registration, or NULL */
+	bool abandoned;	       /* it is to be freed once it is bound */
+};
 
-/* The driver's functions of these names, as driver.h describes them. */
-int mmc_verbs_register_memory(struct mmc_endpoint *endpoint, const void *memory,
-			      size_t nbytes, struct mmc_region *region);
-void mmc_verbs_deregister_memory(struct mmc_endpoint *endpoint,
-				 struct mmc_region *region);
-int mmc_verbs_grant_read(struct mmc_endpoint *endpoint, uint32_t peer,
-			 const struct mmc_region *region, const void *memory,
-			 size_t nbytes, struct mmc_grant *grant);
-void mmc_verbs_revoke_read(struct mmc_endpoint *endpoint,
-			   struct mmc_grant *grant);
+/* Returns a new window, which has no `mw` yet, or NULL. */
+struct mmc_verbs_window *
+mmc_verbs_window_new(struct mmc_verbs_connection *connection);
+
+/* Frees a window, if no request to bind it is under way, or else once it is bound. */
+void mmc_verbs_window_free(struct mmc_verbs_window *window);
 
 /* Notes that the request to bind a window of the connection has ended. */
 void mmc_verbs_window_bound(struct mmc_verbs_connection *connection);

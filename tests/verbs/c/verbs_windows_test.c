@@ -4,8 +4,6 @@
  * right is refused by the granting rank's device, and costs no more than the connection,
  * which is made again.
  */
-#include "drivers/verbs/windows.h"
-
 #include "verbs_memory.h"
 #include "verbs_refusal.h"
 
