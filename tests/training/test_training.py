@@ -108,7 +108,8 @@ def test_a_rank_that_raises(torch: dict[str, str], place: str) -> None:
 def test_guide(torch: dict[str, str], nranks: int, tmp_path: Path) -> None:
     """The guide's example trains, and multicasts where there is more than one rank."""
     guide = (ROOT / "mpimcast/README.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```py\n(.*?)```", guide, re.DOTALL)
+    section = guide[guide.index("\n## PyTorch\n") :]
+    example = re.findall(r"```py\n(.*?)```", section, re.DOTALL)[0]
     program = tmp_path / "example.py"
     program.write_text(example)
     said = run([*mpirun(nranks), program], limit_s=LIMIT_S, **torch, **BY_MULTICAST)
