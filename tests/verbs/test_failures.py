@@ -167,6 +167,7 @@ def test_killed_while_stopped(guest: Guest) -> None:
     assert all(result["spare_worked"] for result in results.values())
 
 
+@pytest.mark.long
 def test_computing_without_a_thread(guest: Guest) -> None:
     """With PROGRESS_THREAD=off a rank may compute for longer than TIMEOUT."""
     results = gather(

@@ -136,6 +136,7 @@ def test_settings(guest: Guest, given: dict[str, Any]) -> None:
     play_on(guest, "uneven", [rounds, given])
 
 
+@pytest.mark.long
 def test_in_place(guest: Guest) -> None:
     """A host receives each block from elsewhere once, right into the shared array.
 
