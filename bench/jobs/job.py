@@ -92,7 +92,7 @@ def check_links(measurement: Measurement) -> None:
     ports = [port for name, port in measurement.ports.items() if name[:2] == "to"]
     # The first host is left out, since the root of a Bcast receives nothing.
     least = min((port["sent_bytes"] for port in ports[1:]), default=None)
-    # What is reduced is left out: of that, a switch or a tree may send a host little.
+    # Reductions do not count: a tree of ranks may send a host only few bytes of them.
     payload = gathered_bytes(
         measurement.collective,
         measurement.nranks,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What gathers and reduces for FSDP2: mpimcast, the MPI library, or gloo.
+"""The gathers and reductions of mpimcast, the MPI library and gloo, for FSDP2.
 
 With all of them a gather is started when FSDP2 asks for it, and awaited when FSDP2
 needs its result. A reduction is complete on return, as FSDP2 wants it on CPUs.
@@ -23,20 +23,20 @@ from mpimcast.torch import tensors
 
 
 class Sharding(NamedTuple):
-    """What gathers the parameters of a model, and what reduces its gradients."""
+    """A gather of a model's parameters, and a reduction of its gradients."""
 
     gather: Any
     reduction: Any
 
     def give(self, modules: Sequence[Any]) -> None:
-        """Let modules that FSDP2 has sharded communicate so."""
+        """Have modules that FSDP2 has sharded use both."""
         for module in modules:
             module.set_custom_all_gather(self.gather)
             module.set_custom_reduce_scatter(self.reduction)
 
 
 def sharding_of(world: MPI.Intracomm, transport: str, *, threads: bool) -> Sharding:
-    """Return what a contender gathers and reduces by. Collective.
+    """Return the gather and the reduction of a contender. Collective.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class _GlooGather(_fsdp_collectives.DefaultAllGather):
         output_tensor: torch.Tensor,
         input_tensor: torch.Tensor,
         group: dist.ProcessGroup,
-        async_op: bool = False,  # noqa: ARG002, FBT001, FBT002 -- as FSDP2 calls it
+        **_: Any,  # whether FSDP2 is going to wait at once
     ) -> Any:
         """Start a gather."""
         return super().__call__(output_tensor, input_tensor, group, async_op=True)
@@ -121,13 +121,10 @@ class _LibraryGather(_fsdp_collectives.DefaultAllocMixin, _fsdp_api.AllGather):
     def __call__(
         self,
         output_tensor: torch.Tensor,
-        input_tensor: torch.Tensor,
-        group: dist.ProcessGroup,  # noqa: ARG002 -- as FSDP2 calls it
-        async_op: bool = False,  # noqa: ARG002, FBT001, FBT002
+        **_: Any,  # the input, which FSDP2 has put in its place, and torch's group
     ) -> mpimcast.torch.Work:
         """Start a gather."""
-        block, blocks = map(tensors.flat_bytes, (input_tensor, output_tensor))
-        assert tensors.lies_in_place(block, blocks, self._comm.rank)  # noqa: S101
+        blocks = tensors.flat_bytes(output_tensor)
         return mpimcast.torch.Work([self._start(self._comm, blocks)], [output_tensor])
 
 
@@ -145,13 +142,12 @@ class _LibraryReduction(_fsdp_collectives.DefaultAllocMixin, _fsdp_api.ReduceSca
         self,
         output_tensor: torch.Tensor,
         input_tensor: torch.Tensor,
-        group: dist.ProcessGroup,  # noqa: ARG002 -- as FSDP2 calls it
         op: Any,
-        async_op: bool = False,  # noqa: ARG002, FBT001, FBT002
+        **_: Any,  # torch's group
     ) -> None:
         """Reduce, and return when the result is there."""
-        assert op == dist.ReduceOp.AVG  # noqa: S101 -- for 32-bit numbers it is
-        summands, mean = map(tensors.flat, (input_tensor, output_tensor))
-        counts = [mean.numel()] * self._comm.size
-        self._comm.Reduce_scatter(summands, mean, counts, MPI.SUM)
-        mean.div_(self._comm.size)
+        summands, result = map(tensors.flat, (input_tensor, output_tensor))
+        counts = [result.numel()] * self._comm.size
+        self._comm.Reduce_scatter(summands, result, counts, MPI.SUM)
+        if op == dist.ReduceOp.AVG:
+            result.div_(self._comm.size)

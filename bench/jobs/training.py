@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Training steps of PyTorch's FSDP2, which gather and reduce by one of the contenders.
+"""Training steps of PyTorch's FSDP2 over one of the contenders.
 
 With all contenders FSDP2 starts the gather of the next layer before it needs it, in
 forward and in backward, and waits for it no earlier. So all may overlap alike.
@@ -61,7 +61,7 @@ class Step:
     nbytes
         Bytes of a rank's shard of a layer, as it is gathered.
     sharding
-        What gathers and reduces.
+        The gather of parameters, and the reduction of gradients.
     """
 
     def __init__(

@@ -335,7 +335,10 @@ void mmc_op_poll(struct mmc_op *op, uint64_t now_ns,
 		poll_release(op, now_ns, actions);
 	poll_alarms(op, actions);
 	hand_back(op, now_ns, actions);
-	/* What was done may let more be done; only the turn goes on by itself. */
+	/*
+	 * An action may make another one possible at once. A batch that was sent does
+	 * not: `sends` says whether the turn goes on.
+	 */
 	op->due_ns = actions->count - nbefore > nsends ? 0
 						       : mmc_op_deadline(op);
 	if (op->state == MMC_OP_FLOW && op->watermark.moved)

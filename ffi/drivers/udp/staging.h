@@ -37,7 +37,7 @@ struct mmc_udp_staging {
 	union mmc_udp_train_length lengths[MMC_UDP_BATCH];
 };
 
-/* What is left of a message: a train, or a single datagram. */
+/* The part of a message that is not taken yet: a train, or a single datagram. */
 struct mmc_udp_train {
 	const uint8_t *bytes;
 	uint32_t nbytes;       /* of all its datagrams together */
