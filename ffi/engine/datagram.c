@@ -36,7 +36,7 @@ static bool recognize(const struct mmc_team *team,
 	const struct mmc_expected *expected = &team->expected;
 	uint32_t index;
 
-	if (event->nbytes != expected->full_bytes)
+	if (expected->full_bytes == 0 || event->nbytes != expected->full_bytes)
 		return false;
 	index = mmc_get_u32(event->bytes + 12);
 	*header = (struct mmc_header){ .channel = expected->channel,

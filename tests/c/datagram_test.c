@@ -76,6 +76,18 @@ static void same_headers(void)
 	}
 }
 
+/* An empty datagram is no chunk, though nothing has been heard that was longer. */
+static void nothing_is_no_header(void)
+{
+	struct mmc_header header;
+
+	open_team(MMC_CHECKSUM_HEADER);
+	memset(datagrams[0], 0, sizeof(datagrams[0]));
+	events[0] = (struct mmc_event){ .kind = MMC_EVENT_DATAGRAM,
+					.bytes = datagrams[0] };
+	CHECK_EQ(mmc_team_decode(&team, &events[0], &header), -MMC_ESHORT);
+}
+
 /* Returns how long the run is that begins with the first event. */
 static unsigned run_length(void)
 {
@@ -123,4 +135,5 @@ static void runs_end(void)
 	CHECK_EQ(run_length(), 1);
 }
 
-CHECK_MAIN(CHECK_TEST(same_headers), CHECK_TEST(runs_end))
+CHECK_MAIN(CHECK_TEST(same_headers), CHECK_TEST(nothing_is_no_header),
+	   CHECK_TEST(runs_end))
