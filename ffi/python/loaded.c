@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What costs less than to look for a library: to see that none has been loaded since. */
+/* Counts libraries, so that Python searches for drivers only if new ones are loaded. */
 #include <link.h>
 
 #include "python/small.h"
