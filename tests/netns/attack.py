@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import support
-from job import Job
+from job import OPENMPI, Job
 from typing_extensions import Self
 
 from bench.testbed.cluster import Cluster, address
 from bench.testbed.host import Host
+from bench.testbed.launcher import Launcher
 
 NRANKS = 4
 BLOCK_BYTES = 20_000
@@ -96,8 +97,8 @@ def attacked(
     seed: int,
     *,
     protect: str,
-    pause_s: float = 0,
-    repeats: bool = False,
+    launcher: Launcher = OPENMPI,
+    **spec: float,
 ) -> Iterator[tuple[AttackedJob, Attacker]]:
     """Run a job on the first hosts, and an attacker on the last one.
 
@@ -111,19 +112,19 @@ def attacked(
         The attacker's seed.
     protect
         The job's PROTECT.
-    pause_s
-        How long the ranks compute between operations.
-    repeats
-        Whether all operations have the same data.
+    launcher
+        The launcher of the MPI library.
+    **spec
+        `pause_s` and `repeats` of attacked.py, if they are not 0 and False.
     """
     job = AttackedJob(
         cluster,
         NRANKS,
         folder,
+        launcher=launcher,
         settings={"protect": protect},
         block=BLOCK_BYTES,
-        pause_s=pause_s,
-        repeats=repeats,
+        **{"pause_s": 0, "repeats": False, **spec},
     )
     with job:
         job.ask()  # so the ranks have begun

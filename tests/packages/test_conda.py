@@ -72,6 +72,7 @@ def test_recipe(tree: Path, tmp_path: Path) -> None:
     package = Package.from_file(built.packages[0])
     needed = {each.split()[0] for each in package.depends}
     assert needed == {"python", "cffi", "mpi4py", "numpy", "rich"}
+    assert list(package.constrains) == ["openssl >=3"]
     modules = [name for name in map(str, package.files) if name.endswith(".so")]
     assert {Path(name).name for name in modules} == {"_core.abi3.so", "_small.abi3.so"}
     results = package.run_tests(channel=channels)

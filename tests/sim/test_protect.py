@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from simulated import run, total
 
 from mpimcast.cli.sim import simulator as sim
+from mpimcast.cli.sim.command import failure_text, main
 
 OFF, AUTHENTICATE, ENCRYPT = range(3)
 NAK, NEIGHBOUR = range(2)
@@ -87,3 +90,37 @@ def test_protection_costs_no_datagram() -> None:
         ndatagrams += sum(after["tx"]["datagrams"])
     assert sealed["sealed"] == ndatagrams
     assert plain["time_ns"] < sealed["time_ns"] < 1.1 * plain["time_ns"]
+
+
+def test_protected_cases(capsys: pytest.CaptureFixture[str], seed: int) -> None:
+    """The command runs random cases with protection, and counts what was sealed."""
+    assert main(f"--protect encrypt --case {seed} --cases 30".split()) == 0
+    cases, sealed = capsys.readouterr().out.splitlines()
+    assert cases.startswith("30 cases in ")
+    assert int(sealed.split()[0]) > 30
+
+
+def test_a_protected_case_is_replayed(capsys: pytest.CaptureFixture[str]) -> None:
+    """The command that a failure names runs the same spec, without zero-copy."""
+    seed = next(seed for seed in range(100) if sim.case_spec(seed)["zero_copy"])
+    *_, replay = failure_text(seed, "any", None, AUTHENTICATE).split(" sim ")
+    assert replay == f"--protect authenticate --case {seed}"
+    assert main([*replay.split(), "--json"]) == 0
+    spec = json.loads(capsys.readouterr().out)["spec"]
+    assert spec == {**sim.case_spec(seed), "protect": AUTHENTICATE, "zero_copy": 0}
+
+
+def test_choices_change_a_case(capsys: pytest.CaptureFixture[str]) -> None:
+    """Options that are chosen by name change a random case, as others do."""
+    assert (
+        main(["--case", "1", "--kind", "bcast", "--repair", "neighbour", "--json"]) == 0
+    )
+    spec = json.loads(capsys.readouterr().out)["spec"]
+    assert (spec["kind"], spec["repair"]) == (3, NEIGHBOUR)
+
+
+def test_protection_excludes_zero_copy(capsys: pytest.CaptureFixture[str]) -> None:
+    """Both at once are refused with words."""
+    with pytest.raises(SystemExit):
+        main(["--protect", "encrypt", "--zero-copy", "4"])
+    assert "--zero-copy" in capsys.readouterr().err

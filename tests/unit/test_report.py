@@ -115,7 +115,7 @@ def test_committed_tables() -> None:
 
 
 def without_times(line: str) -> str:
-    """Return a row without the columns that README.md lacks: time, peer and gloo's two."""
+    """Return a row without time, peer and gloo's two columns, as in README.md."""
     cells = line.split("|")
     return "|".join(cells[:3] + cells[5:8] + cells[-1:])
 

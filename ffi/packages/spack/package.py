@@ -18,6 +18,9 @@ class PyMpimcast(PythonPackage):
     version("0.1.0")
 
     variant("verbs", default=True, description="RDMA, by libraries opened at run time")
+    variant(
+        "protect", default=True, description="PROTECT, by libcrypto opened at run time"
+    )
 
     depends_on("c", type="build")
     depends_on("cmake@3.26:", type="build")
@@ -31,6 +34,9 @@ class PyMpimcast(PythonPackage):
     # The build needs its headers. At run time the module's search path leads to its
     # libraries.
     depends_on("rdma-core@32:", type=("build", "run"), when="+verbs")
+
+    # Its libcrypto is opened at run time, and no header is needed.
+    depends_on("openssl@3:", type="run", when="+protect")
 
     def config_settings(self, spec, prefix):
         """Tell CMake whether there is RDMA, whatever headers the system has."""

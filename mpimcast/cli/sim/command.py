@@ -14,6 +14,7 @@ import time
 from typing import TYPE_CHECKING
 
 from mpimcast.cli.sim import simulator
+from mpimcast.cli.sim.options import PROTECTS
 from mpimcast.cli.sim.parser import conflict, make_parser, numbers
 from mpimcast.cli.sim.report import report
 from mpimcast.errors import ConfigError
@@ -29,16 +30,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     as_json = options.pop("json")
     case, cases = options.pop("case"), options.pop("cases")
     crowd = options.pop("crowd")
-    chosen = numbers(options)
+    options |= numbers(options)
+    if cases is not None and options.get("protect"):
+        return _main_protected_cases(case or 0, cases, crowd, options["protect"])
     if cases is not None:
         return _main_cases(case or 0, cases, crowd)
-    if case is not None:
-        drawn = (
-            simulator.crowd_spec(case, *crowd) if crowd else simulator.case_spec(case)
-        )
-        spec = {**drawn, **options}
-    else:
-        spec = {**simulator.default_spec(), **chosen, **options}
+    drawn = simulator.default_spec() if case is None else _draw(case, crowd)
+    spec = {**drawn, **options}
     if why := conflict(spec):
         parser.error(why)
     begin = time.perf_counter()
@@ -53,6 +51,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         print("\n".join(report(spec, result, wall_s)))
     return 1 if result["violation"] else 0
+
+
+def _draw(seed: int, crowd: tuple[int, int] | None) -> simulator.Plain:
+    return simulator.crowd_spec(seed, *crowd) if crowd else simulator.case_spec(seed)
+
+
+def _main_protected_cases(
+    first: int, count: int, crowd: tuple[int, int] | None, protect: int
+) -> int:
+    """Run random cases with protection, until one does not hold."""
+    begin = time.perf_counter()
+    sealed = 0
+    for seed in range(first, first + count):
+        # Protection excludes zero-copy receive.
+        spec = {**_draw(seed, crowd), "protect": protect, "zero_copy": 0}
+        result = simulator.run(spec)
+        if result["violation"]:
+            print(failure_text(seed, result["violation"], crowd, protect))
+            return 1
+        sealed += result["sealed"]
+    wall_s = time.perf_counter() - begin
+    print(f"{count} cases in {wall_s:.1f} s, {count / wall_s:.0f} per second")
+    print(f"{sealed} datagrams were sealed, each with a nonce of its own")
+    return 0
 
 
 def _main_cases(first: int, count: int, crowd: tuple[int, int] | None) -> int:
@@ -72,7 +94,11 @@ def _main_cases(first: int, count: int, crowd: tuple[int, int] | None) -> int:
     return 1
 
 
-def failure_text(seed: int, violation: str, crowd: tuple[int, int] | None) -> str:
+def failure_text(
+    seed: int, violation: str, crowd: tuple[int, int] | None, protect: int = 0
+) -> str:
     """Return what a failed case breaks, and the command that replays it."""
     of = f" --crowd {crowd[0]} {crowd[1]}" if crowd else ""
+    if protect:
+        of += f" --protect {list(PROTECTS)[protect]}"
     return f"case {seed}: {violation}\nreplay: python -m mpimcast sim{of} --case {seed}"

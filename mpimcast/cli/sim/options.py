@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 COLLECTIVES = {"mixed": 0, "allgather": 1, "allgatherv": 2, "bcast": 3}
 REPAIRS = {"nak": 0, "neighbour": 1, "read": 2}
 CHECKSUMS = {"off": 0, "header": 1, "full": 2}
+PROTECTS = {"off": 0, "authenticate": 1, "encrypt": 2}
 OUTAGES = {"none": 0, "multicast": 1, "rank": 2, "leaf": 3}
 
 RANKS_MAX = 4096

@@ -14,6 +14,7 @@ from mpimcast.cli.sim.options import (
     GROUPS,
     NOBODY,
     OUTAGES,
+    PROTECTS,
     RANKS_MAX,
     REPAIRS,
     UINT64_MAX,
@@ -59,6 +60,9 @@ def make_parser(defaults: Mapping[str, Any]) -> argparse.ArgumentParser:
             _add_choice(
                 group, "--checksum", CHECKSUMS, "header", "what a checksum protects"
             )
+            _add_choice(
+                group, "--protect", PROTECTS, "off", "how datagrams are protected"
+            )
         if title == "mishaps":
             _add_choice(group, "--outage", OUTAGES, "none", "what an outage affects")
             group.add_argument(
@@ -85,7 +89,10 @@ def _add_choice(
     group: Any, name: str, choices: Mapping[str, int], default: str, doc: str
 ) -> None:
     group.add_argument(
-        name, choices=choices, default=default, help=f"{doc} (default: %(default)s)"
+        name,
+        choices=choices,
+        default=argparse.SUPPRESS,
+        help=f"{doc} (default: {default})",
     )
 
 
@@ -117,7 +124,8 @@ def _add_runs(made: argparse.ArgumentParser) -> None:
         "--cases",
         type=arguments.whole(1, 2**31 - 1).parse,
         metavar="N",
-        help="run N random cases, from the seed that --case gives, or 0, on",
+        help="run N random cases, from the seed that --case gives, or 0, on, "
+        "protected as --protect says",
     )
     add(
         "--crowd",
@@ -128,14 +136,26 @@ def _add_runs(made: argparse.ArgumentParser) -> None:
     )
 
 
-def numbers(options: dict[str, Any]) -> dict[str, int]:
-    """Remove the options chosen by name; return the numbers that stand for them."""
-    return {
-        "kind": COLLECTIVES[options.pop("kind")],
-        "repair": REPAIRS[options.pop("repair")],
-        "checksum": CHECKSUMS[options.pop("checksum")],
-        "outage": OUTAGES[options.pop("outage")],
+def numbers(options: Mapping[str, Any]) -> dict[str, int]:
+    """Return the numbers that stand for the options that were chosen by name.
+
+    Protection excludes zero-copy receive, so a random case gives that up for it.
+    """
+    choices = {
+        "kind": COLLECTIVES,
+        "repair": REPAIRS,
+        "checksum": CHECKSUMS,
+        "protect": PROTECTS,
+        "outage": OUTAGES,
     }
+    chosen = {
+        field: named[options[field]]
+        for field, named in choices.items()
+        if field in options
+    }
+    if chosen.get("protect") and "zero_copy" not in options:
+        chosen["zero_copy"] = 0
+    return chosen
 
 
 def conflict(spec: Mapping[str, Any]) -> str:
@@ -157,6 +177,8 @@ def conflict(spec: Mapping[str, Any]) -> str:
         return f"--switches {spec['nswitches']}: there are only {nranks} ranks"
     if spec["stall_ns"] and spec["stall_ns"] >= spec["stall_period_ns"]:
         return "--stall must be less than --stall-period"
+    if spec["protect"] and spec["zero_copy"]:
+        return "--protect: chunks that are checked first cannot be received --zero-copy"
     datagram_bytes = spec["chunk_bytes"] + _HEADERS_BYTES
     for name, field in (("--queue", "queue_bytes"), ("--buffer", "buffer_bytes")):
         if spec[field] < datagram_bytes:
