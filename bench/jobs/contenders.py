@@ -82,14 +82,29 @@ def _mca(**settings: str) -> dict[str, str]:
     return {f"OMPI_MCA_{name}": value for name, value in settings.items()}
 
 
+# Peers protect nothing, so mpimcast is measured without protection, too, and with it
+# beside that.
+_UNPROTECTED = {"MPIMCAST_PROTECT": "off"}
+
 CONTENDERS = {
     each.name: each
     for each in (
-        Contender("mpimcast", "mpimcast (over Open MPI 5)", OPENMPI, ours=True),
+        Contender(
+            "mpimcast",
+            "mpimcast (over Open MPI 5)",
+            OPENMPI,
+            ours=True,
+            variables=_UNPROTECTED,
+        ),
         # In F and T the MPI library carries out the Reduce_scatter, so mpimcast is
         # measured over both libraries.
         Contender(
-            "mpimcast-mpich", "mpimcast (over MPICH 5)", MPICH, ours=True, cells="FT"
+            "mpimcast-mpich",
+            "mpimcast (over MPICH 5)",
+            MPICH,
+            ours=True,
+            variables=_UNPROTECTED,
+            cells="FT",
         ),
         Contender(
             "mpimcast-shared",
@@ -97,6 +112,7 @@ CONTENDERS = {
             OPENMPI,
             ours=True,
             shared=True,
+            variables=_UNPROTECTED,
             cells="E",
         ),
         Contender(

@@ -175,7 +175,7 @@ class _Choice:
                 why or f"NODE_BYTES={self._config.node_bytes} is too little"
             )
         path = f"shared memory of {shared.layout}"
-        if self._config.protect != "off":
+        if self._config.protect in ("authenticate", "encrypt"):
             path += f"; PROTECT={self._config.protect} concerns datagrams, and has none"
         means = teams.Means(introduction.facts[0]["name"], "shm", path, None, shared)
         return teams.add(introduction.private, self._config, means)

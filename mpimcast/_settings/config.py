@@ -39,7 +39,7 @@ _NETWORK_MIN_BYTES = 64 << 10
 _GROUP_PORTS = Ports(20480, 32767)
 
 # Whether datagrams are protected unless PROTECT says.
-_PROTECT = "off"
+_PROTECT = "auto"
 
 # The settings that may differ between ranks. All others must be equal.
 LOCAL = frozenset({"net_devices", "progress", "warn_after", "log", "trace"})
@@ -158,8 +158,8 @@ class Config:
         "how datagrams are protected against other hosts and users: not (off); each "
         "has a tag that only ranks of the job can make (authenticate); what follows "
         "their headers is encrypted, too (encrypt); auto: authenticate over udp if "
-        "all ranks have a library for it; over verbs chunks are then not placed by "
-        "the device, and not read from memory",
+        "all ranks have a library for it, else not; over verbs protected chunks are "
+        "not placed by the device, and not read from memory",
     )
     ttl: int = _option(
         1,

@@ -33,7 +33,7 @@ def test_defaults() -> None:
     assert config.node_bytes == 64 << 20
     assert config.repair == "auto"
     assert config.checksum == "header"
-    assert config.protect == "off"
+    assert config.protect == "auto"
     assert config.ttl == 1
     assert config.timeout == 10
     assert config.entry_timeout == math.inf
