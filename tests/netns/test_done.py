@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(60)
 def unasked_done(rank: int, epoch: int) -> str:
     """Return an nft expression for messages in which a rank says that it is done.
 
-    It does not match the rank's answers to questions.
+    It does not match the rank's answers to questions, and expects PROTECT=off.
     """
     # The keys are offset and length, in bits from the beginning of the UDP header.
     fields = {
@@ -66,7 +66,7 @@ def test_last_done_lost(
         tmp_path,
         sizes=[nbytes],
         repeat=NOPS,
-        settings={"repair": repair},
+        settings={"repair": repair, "protect": "off"},
         mishaps=mishaps,
         free=False,
     ) as job:

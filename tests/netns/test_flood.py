@@ -18,6 +18,7 @@ REFUSED = (
     "rx_foreign_datagrams",
     "rx_corrupt_datagrams",
     "rx_malformed_datagrams",
+    "rx_forged_datagrams",
     "rx_filtered_datagrams",
 )
 pytestmark = pytest.mark.timeout(240)

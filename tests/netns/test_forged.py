@@ -47,8 +47,8 @@ def test_forged(
         launcher=launcher,
         sizes=[20_000],
         repeat=END + 20,
-        # Checksums would find every change, so that nothing else would be tested.
-        settings={"checksum": "off"},
+        # Checksums and tags would find every change, and nothing else be tested.
+        settings={"checksum": "off", "protect": "off"},
         mishaps=meetings(BEGIN, END),
     ) as job:
         sent = send_between(

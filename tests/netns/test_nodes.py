@@ -69,7 +69,13 @@ def test_a_host_receives_once(cluster: Cluster, tmp_path: Path, mapping: str) ->
     mishaps = [{"what": "meet", "rank": 0, "op": op} for op in (5, 10)]
     readings = []
     with Job(
-        cluster, places, tmp_path, sizes=[BLOCK_BYTES], repeat=11, mishaps=mishaps
+        cluster,
+        places,
+        tmp_path,
+        sizes=[BLOCK_BYTES],
+        repeat=11,
+        settings={"protect": "off"},
+        mishaps=mishaps,
     ) as job:
         for op in (5, 10):
             job.await_meeting(op)
