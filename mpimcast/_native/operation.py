@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from mpimcast._native.calls import AnyStream
 
 # The longest time that a call stays in C, but for long operations that all ranks have
-# entered, which take a few times as long. Python's signal handlers, and the MPI
-# library's progress, wait for its return.
+# entered: an eighth of the time so far, up to 16 times as long. Python's signal
+# handlers, and the MPI library's progress, wait for its return.
 SLICE_NS = 1_000_000
 
 # The most counts of an Allgatherv that a message lists; it hashes a longer list.

@@ -22,12 +22,12 @@ static void open_flow(uint64_t block_bytes, uint32_t window_bytes,
 	subject_begin(&subject);
 }
 
-/* The time is that of a sixteenth of the window, within its bounds. */
+/* The time is that of a eighth of the window, within its bounds. */
 static void a_part_of_the_window(void)
 {
 	for (unsigned i = 0; i < 4; i++) {
 		uint64_t rate = rates_bytes_per_s[i];
-		uint64_t window_ns = 32000 * MMC_S_NS / rate / 16;
+		uint64_t window_ns = 32000 * MMC_S_NS / rate / 8;
 		uint64_t expected_ns =
 			window_ns < MMC_COALESCING_MIN_NS
 				? 0

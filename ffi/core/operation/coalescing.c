@@ -4,7 +4,7 @@
 #include "support/bits.h"
 
 /* The shares of the window and of what is missing that may gather. */
-#define WINDOW_PART 16
+#define WINDOW_PART 8
 #define MISSING_PART 2
 
 uint64_t mmc_op_coalescing_ns(const struct mmc_op *op)

@@ -10,11 +10,11 @@
 
 /* It is not worth while to wait for less than this, nor harmless to wait for more. */
 #define MMC_COALESCING_MIN_NS (200 * MMC_US_NS)
-#define MMC_COALESCING_MAX_NS MMC_MS_NS
+#define MMC_COALESCING_MAX_NS (2 * MMC_MS_NS)
 
 /*
  * Returns for how long chunks that arrive for the operation may lie in receive buffers,
- * as long as control messages are taken in at once: the time in which a sixteenth of
+ * as long as control messages are taken in at once: the time in which an eighth of
  * the window comes in, or a half of what is missing. Returns 0 if each has to be taken in
  * at once, or MMC_NEVER_NS if the operation awaits none.
  */

@@ -59,7 +59,7 @@ int mmc_start(struct mmc_stream *stream, const struct mmc_operation *operation,
  * The most slices for which one call waits. It waits for more than one where all ranks
  * have entered an operation that takes long already.
  */
-#define MMC_SLICES_MAX 4
+#define MMC_SLICES_MAX 16
 
 /*
  * Waits for the operation for at most `slice_ns`, or longer where MMC_SLICES_MAX says so.
