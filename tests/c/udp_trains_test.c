@@ -151,8 +151,8 @@ static void expect_train(int fd, uint32_t count, uint32_t length_bytes,
 }
 
 /*
- * A train ends at 64 KiB, after a shorter datagram, and before a
- * longer one or another destination.
+ * A train ends at 64 KiB, after a shorter datagram, and before a longer one or another
+ * destination.
  */
 static void trains_are_sent_whole(void)
 {
