@@ -98,7 +98,7 @@ int mmc_udp_staging_receive(struct mmc_udp_staging *staging, int fd,
 {
 	unsigned room = MMC_UDP_BATCH - staging->nreceived;
 	unsigned asked =
-		(nwanted + staging->ndatagrams - 1) / staging->ndatagrams;
+		(nwanted + staging->ndatagrams - 1) / staging->ndatagrams + 1;
 	struct mmsghdr *messages = staging->messages + staging->nreceived;
 	int received;
 

@@ -70,10 +70,10 @@ static inline bool mmc_udp_staging_holds(const struct mmc_udp_staging *staging)
 void mmc_udp_staging_reuse(struct mmc_udp_staging *staging);
 
 /*
- * Receives messages from a socket, without waiting: as many as are likely to have
- * `nwanted` datagrams, at least one, going by the length of the last train. Writes to
- * `more` whether the socket may have more messages. Returns the number of messages, or
- * -1 with errno set.
+ * Receives messages from a socket, without waiting: one more than are likely to have
+ * `nwanted` datagrams, going by the length of the last train. So it is mostly this call
+ * that finds the socket empty, and not another. Writes to `more` whether the socket may
+ * have more messages. Returns the number of messages, or -1 with errno set.
  */
 int mmc_udp_staging_receive(struct mmc_udp_staging *staging, int fd,
 			    unsigned nwanted, bool *more);

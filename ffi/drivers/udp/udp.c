@@ -232,7 +232,8 @@ static uint64_t udp_deadline_ns(struct mmc_endpoint *endpoint)
 {
 	const struct mmc_udp *udp = udp_of(endpoint);
 
-	if (mmc_udp_staging_holds(&udp->data_staging) ||
+	if (mmc_udp_staging_holds(&udp->control_staging) ||
+	    mmc_udp_staging_holds(&udp->data_staging) ||
 	    udp->inquiries.nfound > 0)
 		return 0;
 	return udp->inquiries.due_ns;
