@@ -144,9 +144,15 @@ struct mmc_endpoint {
 	bool control_is_reliable;
 	/*
 	 * How many datagrams the engine should gather for one call of send(), at most
-	 * MMC_BATCH_DATAGRAMS_MAX; 0: as many as it does anyway.
+	 * MMC_BATCH_DATAGRAMS_MAX; 0: as many as the engine sees fit.
 	 */
 	uint32_t batch_datagrams;
+	/*
+	 * How many of the longest datagrams of one call of send() may leave as a train:
+	 * together, and without pauses. At most MMC_BATCH_DATAGRAMS_MAX; 0: datagrams
+	 * leave one by one. Such a transport leaves it to the engine how long trains are.
+	 */
+	uint32_t train_datagrams;
 	/*
 	 * The shortest of the streams' times after which a silent peer counts as
 	 * failed. The engine sets this; a driver may make a connection again within

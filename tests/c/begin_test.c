@@ -27,6 +27,35 @@ static void the_least_window(void)
 	subject_close(&narrow);
 }
 
+/* Returns how many chunks the operation sends first over a link of this rate. */
+static uint32_t first_train(uint64_t rate_bytes_per_s)
+{
+	struct mmc_op_config config = subject_config;
+	const struct mmc_action *first;
+	static struct subject subject;
+	uint32_t count = 0;
+
+	config.block_bytes = 100 * config.chunk_bytes;
+	config.train_chunks = 44;
+	config.window_bytes = config.source_bytes = 1000000;
+	subject_open(&subject, &config);
+	mmc_path_set_rate(&subject.path, rate_bytes_per_s);
+	subject_begin(&subject);
+	first = subject_find_done(&subject, MMC_ACTION_SEND);
+	if (CHECK(first != NULL))
+		count = first->run.count;
+	subject_close(&subject);
+	return count;
+}
+
+/* What leaves in one go is short on a slow link, and long on a fast one. */
+static void trains_follow_the_rate(void)
+{
+	CHECK_EQ(first_train(100000), MMC_BATCH_CHUNKS_MIN);
+	CHECK_EQ(first_train(500000), 10);
+	CHECK_EQ(first_train(1000000000), 44);
+}
+
 /*
  * If some rank gets no multicast, none is sent: blocks go from neighbour to neighbour.
  */
@@ -73,6 +102,6 @@ static void disagreement_fails_all_ranks(void)
 	subject_close(&subject);
 }
 
-CHECK_MAIN(CHECK_TEST(the_least_window),
+CHECK_MAIN(CHECK_TEST(the_least_window), CHECK_TEST(trains_follow_the_rate),
 	   CHECK_TEST(the_deaf_are_served_by_neighbours),
 	   CHECK_TEST(disagreement_fails_all_ranks))

@@ -306,6 +306,29 @@ static void no_socket_starves_another(void)
 	team_close(&team);
 }
 
+/* While what is known to be there fills a call, only every other call asks for more. */
+static void what_is_known_needs_no_question(void)
+{
+	enum { COUNT = 130, ROOM = 16 };
+	struct mmc_endpoint *receiver;
+	struct mmc_event events[ROOM];
+	struct team team;
+	int nreceived = 0;
+
+	team_open(&team, 1);
+	team_connect(&team);
+	receiver = team.endpoints[1];
+	for (unsigned i = 0; i < COUNT; i++)
+		send_to(team.endpoints[0], 1, 0, false, 100);
+	while (nreceived < COUNT && CHECK(wait_readable(receiver, PATIENCE_MS)))
+		nreceived += receiver->driver->poll(receiver, events, ROOM);
+	CHECK_EQ(nreceived, COUNT);
+	/* Nine calls of poll() receive, and five of them ask. */
+	CHECK_EQ(receiver->rx_calls, 9 + 5);
+	CHECK(is_quiet(receiver));
+	team_close(&team);
+}
+
 static void a_missing_peer_is_no_error(void)
 {
 	struct team team;
@@ -338,4 +361,5 @@ CHECK_MAIN(CHECK_TEST(multicast_reaches_all_others_but_oneself),
 	   CHECK_TEST(a_thousand_arrive_when_drained),
 	   CHECK_TEST(own_datagrams_leave_no_gap),
 	   CHECK_TEST(no_socket_starves_another),
+	   CHECK_TEST(what_is_known_needs_no_question),
 	   CHECK_TEST(a_missing_peer_is_no_error))

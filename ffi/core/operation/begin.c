@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/operation/begin.h"
 
+#include "core/flow/train.h"
 #include "core/operation/due.h"
 #include "core/operation/repair.h"
 #include "support/bits.h"
@@ -17,6 +18,17 @@ static uint64_t batch_time_ns(const struct mmc_op *op)
 		return 0;
 	return mmc_path_time_ns(op->config.path,
 				nchunks * op->config.chunk_bytes);
+}
+
+/* Returns how many chunks to send in one go, if the window allows. */
+static uint32_t batch_chunks(const struct mmc_op *op)
+{
+	const struct mmc_op_config *config = &op->config;
+
+	if (config->batch_chunks > 0)
+		return config->batch_chunks;
+	return mmc_train_chunks(config->path, config->train_chunks,
+				config->chunk_bytes);
 }
 
 /* Returns how many chunks may be asked for at a time: the answers fill buffers, too. */
@@ -99,7 +111,7 @@ void mmc_op_begin_flow(struct mmc_op *op, uint64_t now_ns)
 		op->mode = MMC_OP_UNICAST;
 	mmc_schedule_init(&op->schedule, op->schedule_memory, &op->layout,
 			  nchains, terms->window_bytes, terms->source_bytes);
-	mmc_schedule_widen(&op->schedule, op->config.batch_chunks);
+	mmc_schedule_set_batch(&op->schedule, batch_chunks(op));
 	begin_repair(op, srtt_ns, now_ns);
 	mmc_watermark_init(&op->watermark, op->watermark_memory,
 			   op->config.rank, &op->schedule);

@@ -110,7 +110,10 @@ struct mmc_op_config {
 	uint32_t lag_epochs;
 	enum mmc_repair repair;
 	bool control_is_reliable; /* messages are hardly ever lost */
-	uint32_t batch_chunks; /* chunks sent in one go, if more than usual */
+	/* Chunks sent in one go; 0: as many as the path suggests (train.h). */
+	uint32_t batch_chunks;
+	/* The chunks that the transport sends as one train; 0: it sends none. */
+	uint32_t train_chunks;
 	/* The most that one read of others' memory brings. */
 	uint32_t read_bytes;
 	/* The generation of this rank's adverts; 0: others cannot read its memory. */

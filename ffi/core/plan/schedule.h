@@ -28,9 +28,7 @@ struct mmc_schedule {
 #define MMC_BATCH_CHUNKS_MIN 4
 #define MMC_BATCH_CHUNKS_MAX 20
 
-/*
- * The most in a batch on a transport that takes more at a time: mmc_schedule_widen().
- */
+/* The most in a batch that a transport or a fast path asks for. */
 #define MMC_BATCH_CHUNKS_WIDE 64
 
 /* Returns the bytes of memory that a schedule takes; 0 unless blocks are uneven. */
@@ -53,17 +51,15 @@ void mmc_schedule_init(struct mmc_schedule *schedule, uint8_t *memory,
 		       uint32_t window_bytes, uint32_t source_bytes);
 
 /*
- * Raises the batch to `batch_chunks`, which is at most MMC_BATCH_CHUNKS_WIDE, but not
- * beyond half a sender's window. Never lowers it.
+ * Sets the batch to `batch_chunks`, from 1 to MMC_BATCH_CHUNKS_WIDE, or to half a
+ * sender's window if that is less.
  */
-static inline void mmc_schedule_widen(struct mmc_schedule *schedule,
-				      uint32_t batch_chunks)
+static inline void mmc_schedule_set_batch(struct mmc_schedule *schedule,
+					  uint32_t batch_chunks)
 {
 	uint32_t half = schedule->window_chunks / 2;
 
-	batch_chunks = batch_chunks < half ? batch_chunks : half;
-	if (batch_chunks > schedule->batch_chunks)
-		schedule->batch_chunks = batch_chunks;
+	schedule->batch_chunks = batch_chunks < half ? batch_chunks : half;
 }
 
 /* Returns the chain of the rank with `block`; chain 0 if the block is empty. */

@@ -329,6 +329,8 @@ int mmc_sim_endpoint_create(const struct mmc_sim_endpoint_options *options,
 	if (options->regions) {
 		self->base.read_bytes_max = MMC_SIM_READ_BYTES_MAX;
 		self->base.batch_datagrams = MMC_BATCH_DATAGRAMS_MAX;
+	} else {
+		self->base.train_datagrams = MMC_BATCH_DATAGRAMS_MAX;
 	}
 	self->options = *options;
 	mmc_sim_copies_init(&self->copies);

@@ -10,6 +10,9 @@
 #define UDP_SEGMENT 103 /* headers older than the kernel do not define it */
 #endif
 
+_Static_assert(MMC_UDP_BATCH <= MMC_UDP_TRAIN_DATAGRAMS_MAX,
+	       "a batch is not too long for a train");
+
 void mmc_udp_batch_clear(struct mmc_udp_batch *batch)
 {
 	batch->nparcels = 0;
@@ -26,8 +29,7 @@ static bool can_join(const struct mmc_udp_batch *batch, uint32_t nbytes,
 	return batch->cutting && batch->nmessages > 0 && !batch->ended &&
 	       batch->messages[newest].msg_hdr.msg_name == target &&
 	       nbytes <= batch->length_bytes &&
-	       batch->total_bytes + nbytes <= MMC_UDP_TRAIN_PAYLOAD_MAX &&
-	       batch->ndatagrams[newest] < MMC_UDP_TRAIN_DATAGRAMS_MAX;
+	       batch->total_bytes + nbytes <= MMC_UDP_TRAIN_PAYLOAD_MAX;
 }
 
 /*

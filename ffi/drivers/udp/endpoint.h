@@ -43,9 +43,10 @@ struct mmc_udp {
 	unsigned nsockets;
 	/* The socket that is polled first, counted from MMC_UDP_DATA on. */
 	unsigned next_socket;
-	int epoll_fd;	 /* readable while any of the sockets is */
-	uint64_t nwaits; /* system calls that asked it */
-	bool joined;	 /* whether the groups were joined */
+	int epoll_fd;	   /* readable while any of the sockets is */
+	uint64_t nwaits;   /* system calls that asked it */
+	unsigned nunasked; /* calls of poll() since then */
+	bool joined;	   /* whether the groups were joined */
 	struct mmc_udp_address own;
 
 	struct mmc_udp_peers peers;

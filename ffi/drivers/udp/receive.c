@@ -8,6 +8,12 @@
 #include "support/bits.h"
 #include "support/error.h"
 
+/*
+ * In how many calls of poll() in a row epoll need not be asked, if what is known to be
+ * there fills the events. Control messages and other sockets wait for as long.
+ */
+#define UNASKED_MAX 1
+
 /* Returns the rank that sent a train; MMC_PEER_UNKNOWN if none did. */
 static uint32_t source_of(const struct mmc_udp *udp,
 			  const struct mmc_udp_train *train)
@@ -206,21 +212,42 @@ static unsigned take_findings(struct mmc_udp *udp, struct mmc_event *events,
 						nmax - nevents);
 }
 
-/* Receives from all sockets. Returns the number of events, or a negative error. */
-static int drain_all(struct mmc_udp *udp, struct mmc_event *events,
-		     unsigned nmax)
+/*
+ * Receives from all sockets that are known to be readable, and writes events behind the
+ * first `nevents` events. Returns the new number of events, or a negative error.
+ */
+static int drain_known(struct mmc_udp *udp, struct mmc_event *events,
+		       unsigned nevents, unsigned nmax)
 {
+	unsigned control_max = nevents + (nmax - nevents + 1) / 2;
 	int rv;
 
-	note_readable(udp);
-	mmc_udp_staging_reuse(&udp->control_staging);
-	mmc_udp_staging_reuse(&udp->data_staging);
+	nevents = deliver(udp, &udp->control_staging, events, nevents,
+			  control_max);
 	rv = drain(udp, &udp->sockets[MMC_UDP_CONTROL], &udp->control_staging,
-		   events, 0, (nmax + 1) / 2);
+		   events, nevents, control_max);
 	if (rv < 0)
 		return rv;
 	rv = (int)deliver(udp, &udp->data_staging, events, (unsigned)rv, nmax);
 	return drain_in_turn(udp, events, (unsigned)rv, nmax);
+}
+
+/* Receives from all sockets. Returns the number of events, or a negative error. */
+static int drain_all(struct mmc_udp *udp, struct mmc_event *events,
+		     unsigned nmax)
+{
+	int rv = 0;
+
+	mmc_udp_staging_reuse(&udp->control_staging);
+	mmc_udp_staging_reuse(&udp->data_staging);
+	if (udp->nunasked < UNASKED_MAX)
+		rv = drain_known(udp, events, 0, nmax);
+	udp->nunasked++;
+	if (rv < 0 || (unsigned)rv == nmax)
+		return rv;
+	udp->nunasked = 0;
+	note_readable(udp);
+	return drain_known(udp, events, (unsigned)rv, nmax);
 }
 
 int mmc_udp_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,

@@ -155,6 +155,7 @@ static int send_batch(struct mmc_udp *udp, int fd, unsigned *ngone)
 			break;
 		case OUTCOME_UNCUT:
 			batch->cutting = false;
+			udp->endpoint.train_datagrams = 0;
 			return 0;
 		case OUTCOME_LOST:
 			*ngone += batch->ndatagrams[nsent++];

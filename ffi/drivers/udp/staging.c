@@ -17,6 +17,8 @@ int mmc_udp_staging_init(struct mmc_udp_staging *staging, uint32_t slot_bytes)
 	staging->memory = malloc((size_t)MMC_UDP_BATCH * slot_bytes);
 	staging->slot_bytes = slot_bytes;
 	staging->ndatagrams = 1;
+	for (unsigned i = 0; i < MMC_UDP_BATCH; i++)
+		staging->slots[i] = (uint8_t)i;
 	return staging->memory == NULL ? -MMC_ENOMEM : 0;
 }
 
@@ -25,11 +27,27 @@ void mmc_udp_staging_destroy(struct mmc_udp_staging *staging)
 	free(staging->memory);
 }
 
+/* Swaps two messages, and their slots. */
+static void swap(struct mmc_udp_staging *staging, unsigned a, unsigned b)
+{
+	struct mmsghdr message = staging->messages[a];
+	uint8_t slot = staging->slots[a];
+
+	staging->messages[a] = staging->messages[b];
+	staging->slots[a] = staging->slots[b];
+	staging->messages[b] = message;
+	staging->slots[b] = slot;
+}
+
 void mmc_udp_staging_reuse(struct mmc_udp_staging *staging)
 {
-	if (mmc_udp_staging_holds(staging))
+	unsigned nheld = staging->nreceived - staging->ntaken;
+
+	if (staging->ntaken == 0)
 		return;
-	staging->nreceived = 0;
+	for (unsigned i = 0; i < nheld; i++)
+		swap(staging, i, staging->ntaken + i);
+	staging->nreceived = nheld;
 	staging->ntaken = 0;
 }
 
@@ -41,18 +59,20 @@ static void prepare(struct mmc_udp_staging *staging, unsigned count)
 {
 	for (unsigned i = staging->nreceived; i < staging->nreceived + count;
 	     i++) {
-		staging->iovecs[i] = (struct iovec){
+		unsigned slot = staging->slots[i];
+
+		staging->iovecs[slot] = (struct iovec){
 			.iov_base = staging->memory +
-				    (size_t)i * staging->slot_bytes,
+				    (size_t)slot * staging->slot_bytes,
 			.iov_len = staging->slot_bytes,
 		};
 		staging->messages[i].msg_hdr = (struct msghdr){
-			.msg_name = &staging->from[i],
-			.msg_namelen = sizeof(staging->from[i]),
-			.msg_iov = &staging->iovecs[i],
+			.msg_name = &staging->from[slot],
+			.msg_namelen = sizeof(staging->from[slot]),
+			.msg_iov = &staging->iovecs[slot],
 			.msg_iovlen = 1,
-			.msg_control = &staging->lengths[i],
-			.msg_controllen = sizeof(staging->lengths[i]),
+			.msg_control = &staging->lengths[slot],
+			.msg_controllen = sizeof(staging->lengths[slot]),
 		};
 	}
 }
@@ -78,7 +98,7 @@ int mmc_udp_staging_receive(struct mmc_udp_staging *staging, int fd,
 {
 	unsigned room = MMC_UDP_BATCH - staging->nreceived;
 	unsigned asked =
-		(nwanted + staging->ndatagrams - 1) / staging->ndatagrams;
+		(nwanted + staging->ndatagrams - 1) / staging->ndatagrams + 1;
 	struct mmsghdr *messages = staging->messages + staging->nreceived;
 	int received;
 
@@ -99,11 +119,13 @@ int mmc_udp_staging_receive(struct mmc_udp_staging *staging, int fd,
 bool mmc_udp_staging_look(struct mmc_udp_staging *staging,
 			  struct mmc_udp_train *train)
 {
-	unsigned slot = staging->ntaken;
-	struct mmsghdr *message = &staging->messages[slot];
+	struct mmsghdr *message;
+	unsigned slot;
 
 	if (!mmc_udp_staging_holds(staging))
 		return false;
+	message = &staging->messages[staging->ntaken];
+	slot = staging->slots[staging->ntaken];
 	*train = (struct mmc_udp_train){
 		.bytes = (uint8_t *)staging->iovecs[slot].iov_base +
 			 staging->taken_bytes,

@@ -26,12 +26,15 @@ union mmc_udp_train_length {
 struct mmc_udp_staging {
 	uint8_t *memory; /* MMC_UDP_BATCH slots, one for each message */
 	uint32_t slot_bytes;
-	unsigned nreceived;   /* messages that are in the first slots */
+	unsigned nreceived;   /* messages that have been received */
 	unsigned ntaken;      /* messages that were taken to their end */
 	uint32_t taken_bytes; /* bytes that were taken of the next message */
 	uint32_t ndatagrams; /* in the last message that was taken to its end */
 	uint64_t ncalls;     /* system calls that received, or found nothing */
 	struct mmsghdr messages[MMC_UDP_BATCH];
+	/* The slot of each message, and the one that each later message will have. */
+	uint8_t slots[MMC_UDP_BATCH];
+	/* By slot. */
 	struct iovec iovecs[MMC_UDP_BATCH];
 	struct sockaddr_in from[MMC_UDP_BATCH];
 	union mmc_udp_train_length lengths[MMC_UDP_BATCH];
@@ -61,16 +64,16 @@ static inline bool mmc_udp_staging_holds(const struct mmc_udp_staging *staging)
 }
 
 /*
- * Empties the slots if all datagrams in them were taken; these must not be used any
- * more. Otherwise does nothing.
+ * Frees the slots of messages that were taken to their end, whose datagrams must not be
+ * used any more. They are the next to be filled, since they are in the caches.
  */
 void mmc_udp_staging_reuse(struct mmc_udp_staging *staging);
 
 /*
- * Receives messages from a socket, without waiting: as many as are likely to have
- * `nwanted` datagrams, at least one, going by the length of the last train. Writes to
- * `more` whether the socket may have more messages. Returns the number of messages, or
- * -1 with errno set.
+ * Receives messages from a socket, without waiting: one more than are likely to have
+ * `nwanted` datagrams, going by the length of the last train. So it is mostly this call
+ * that finds the socket empty, and not another. Writes to `more` whether the socket may
+ * have more messages. Returns the number of messages, or -1 with errno set.
  */
 int mmc_udp_staging_receive(struct mmc_udp_staging *staging, int fd,
 			    unsigned nwanted, bool *more);

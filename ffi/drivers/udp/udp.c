@@ -9,6 +9,7 @@
 #include "core/wire/header.h"
 #include "drivers/udp/endpoint.h"
 #include "drivers/udp/linger.h"
+#include "support/bits.h"
 #include "support/error.h"
 
 static struct mmc_udp *udp_of(struct mmc_endpoint *endpoint)
@@ -80,6 +81,17 @@ static int check_options(const struct mmc_udp_options *options)
 	else
 		return 0;
 	return -MMC_EINVAL;
+}
+
+/* Returns how many full chunks a train can have. */
+static uint32_t train_datagrams(const struct mmc_udp_options *options)
+{
+	uint32_t datagram_bytes = mmc_udp_around_bytes(options->checksum) -
+				  MMC_UDP_IP_HEADERS_BYTES +
+				  options->chunk_bytes;
+
+	return mmc_min_u32(MMC_UDP_TRAIN_DATAGRAMS_MAX,
+			   MMC_UDP_TRAIN_PAYLOAD_MAX / datagram_bytes);
 }
 
 static int allocate(struct mmc_udp *udp)
@@ -220,7 +232,8 @@ static uint64_t udp_deadline_ns(struct mmc_endpoint *endpoint)
 {
 	const struct mmc_udp *udp = udp_of(endpoint);
 
-	if (mmc_udp_staging_holds(&udp->data_staging) ||
+	if (mmc_udp_staging_holds(&udp->control_staging) ||
+	    mmc_udp_staging_holds(&udp->data_staging) ||
 	    udp->inquiries.nfound > 0)
 		return 0;
 	return udp->inquiries.due_ns;
@@ -264,6 +277,7 @@ int mmc_udp_open(const struct mmc_udp_options *options, uint32_t *buffer_bytes,
 	udp->endpoint.has_buffer_per_source = mmc_udp_has_sources(options);
 	udp->options = *options;
 	udp->batch.cutting = true;
+	udp->endpoint.train_datagrams = train_datagrams(options);
 	udp->epoll_fd = -1;
 	udp->listener.fd = -1;
 	mmc_udp_linger_sweep(udp_now_ns(NULL));

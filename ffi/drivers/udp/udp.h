@@ -30,7 +30,8 @@
  *
  * poll() serves the control socket first, with at most half of the room in `events`,
  * and then the other sockets in turn. So no socket can starve if there is room for two
- * events or more. A call delivers up to MMC_UDP_BATCH datagrams.
+ * events or more. A call delivers up to MMC_UDP_BATCH datagrams. If these are known to be
+ * there, it does not ask epoll what else is, but the next call does.
  *
  * send() sleeps while the socket's buffer is full. If that lasts longer than
  * MMC_UDP_ROOM_MS, the rest of the batch counts as lost in the network. So does what
