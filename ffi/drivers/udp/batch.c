@@ -29,7 +29,8 @@ static bool can_join(const struct mmc_udp_batch *batch, uint32_t nbytes,
 	return batch->cutting && batch->nmessages > 0 && !batch->ended &&
 	       batch->messages[newest].msg_hdr.msg_name == target &&
 	       nbytes <= batch->length_bytes &&
-	       batch->total_bytes + nbytes <= MMC_UDP_TRAIN_PAYLOAD_MAX;
+	       batch->total_bytes + nbytes <= batch->longest.payload_bytes &&
+	       batch->ndatagrams[newest] < batch->longest.datagrams;
 }
 
 /*

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "drivers/driver.h"
+#include "drivers/udp/segmentation.h"
 #include "drivers/udp/udp.h"
 
 /*
@@ -33,6 +34,8 @@ union mmc_udp_cut {
 struct mmc_udp_batch {
 	/* Whether the kernel can cut trains. If not, each parcel is its own message. */
 	bool cutting;
+	struct mmc_udp_segmentation
+		longest; /* trains that pass the interface whole */
 	unsigned nparcels;
 	unsigned niovecs;
 	unsigned nmessages;
@@ -55,7 +58,7 @@ struct mmc_udp_batch {
 	struct iovec iovecs[2 * MMC_UDP_BATCH];
 };
 
-/* Removes all parcels from a batch; `cutting` does not change. */
+/* Removes all parcels from a batch; `cutting` and `longest` do not change. */
 void mmc_udp_batch_clear(struct mmc_udp_batch *batch);
 
 /*

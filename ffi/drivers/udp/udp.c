@@ -83,15 +83,18 @@ static int check_options(const struct mmc_udp_options *options)
 	return -MMC_EINVAL;
 }
 
-/* Returns how many full chunks a train can have. */
-static uint32_t train_datagrams(const struct mmc_udp_options *options)
+/* Returns how many full chunks a train can have; 0 if no two fit into one. */
+static uint32_t train_datagrams(const struct mmc_udp *udp)
 {
+	const struct mmc_udp_options *options = &udp->options;
+	const struct mmc_udp_segmentation *longest = &udp->batch.longest;
 	uint32_t datagram_bytes = mmc_udp_around_bytes(options->checksum) -
 				  MMC_UDP_IP_HEADERS_BYTES +
 				  options->chunk_bytes;
+	uint32_t count = mmc_min_u32(longest->datagrams,
+				     longest->payload_bytes / datagram_bytes);
 
-	return mmc_min_u32(MMC_UDP_TRAIN_DATAGRAMS_MAX,
-			   MMC_UDP_TRAIN_PAYLOAD_MAX / datagram_bytes);
+	return count > 1 ? count : 0;
 }
 
 static int allocate(struct mmc_udp *udp)
@@ -277,7 +280,8 @@ int mmc_udp_open(const struct mmc_udp_options *options, uint32_t *buffer_bytes,
 	udp->endpoint.has_buffer_per_source = mmc_udp_has_sources(options);
 	udp->options = *options;
 	udp->batch.cutting = true;
-	udp->endpoint.train_datagrams = train_datagrams(options);
+	udp->batch.longest = mmc_udp_segmentation_of(options->interface.name);
+	udp->endpoint.train_datagrams = train_datagrams(udp);
 	udp->epoll_fd = -1;
 	udp->listener.fd = -1;
 	mmc_udp_linger_sweep(udp_now_ns(NULL));
