@@ -27,12 +27,13 @@ TOLERANCE = 0.02
 
 # The parts of a chunk's way that tests/c/instructions.c measures one by one, each with
 # a text that marks the lines of callgrind that count. For `receive`, `run` and `send`
-# these are the core's functions; for the others, the total, which includes the C
-# library's copies.
+# these are the core's functions, for `train` the UDP driver's; for the others, the
+# total, which includes the C library's copies.
 COUNTED = {
     "receive": "ffi/core/",
     "run": "ffi/core/",
     "send": "ffi/core/",
+    "train": "ffi/drivers/udp/",
     "stage": "PROGRAM TOTALS",
     "direct": "PROGRAM TOTALS",
 }
@@ -55,8 +56,9 @@ def instructions(part: str, folder: Path) -> float:
     made in `folder`.
     """
     program, profile = folder / f"instructions_{part}", folder / f"profile_{part}"
-    placement = ("ffi/drivers/placement.c", "ffi/engine/predictor.c")
-    sources = ["tests/c/instructions.c", *placement, *_sources("core/*")]
+    drivers = ("ffi/drivers/placement.c", "ffi/drivers/udp/batch.c")
+    core = ("ffi/engine/predictor.c", *_sources("core/*"))
+    sources = ["tests/c/instructions.c", *drivers, *core]
     _run("gcc", *_FLAGS, *sources, "-o", program)
     callgrind = ("--tool=callgrind", "--toggle-collect=measured")
     out = f"--callgrind-out-file={profile}"

@@ -4,6 +4,7 @@
 #include <netinet/udp.h>
 
 #include "support/assert.h"
+#include "support/bits.h"
 #include "support/memory.h"
 
 #ifndef UDP_SEGMENT
@@ -71,38 +72,93 @@ static void cut(struct mmc_udp_batch *batch)
 }
 
 /*
- * Adds an iovec to the newest message. The cast removes `const`: sendmmsg() only reads
- * the bytes, although its types do not say so.
+ * Writes an iovec of a message, unless there are no bytes; returns where the next goes.
+ * The cast removes `const`: sendmmsg() only reads the bytes, although its types do not
+ * say so.
  */
-static void add_iovec(struct mmc_udp_batch *batch, const uint8_t *bytes,
-		      uint32_t nbytes)
+static inline struct iovec *write_iovec(struct iovec *at, const uint8_t *bytes,
+					uint32_t nbytes)
 {
-	struct msghdr *message = &batch->messages[batch->nmessages - 1].msg_hdr;
-
 	if (nbytes == 0)
-		return;
-	batch->iovecs[batch->niovecs++] = (struct iovec){
+		return at;
+	*at = (struct iovec){
 		.iov_base = (void *)(uintptr_t)bytes,
 		.iov_len = nbytes,
 	};
-	message->msg_iovlen++;
+	return at + 1;
+}
+
+static inline uint32_t bytes_of(const struct mmc_parcel *parcel)
+{
+	return parcel->head_bytes + parcel->body_bytes;
+}
+
+/* Returns how many more datagrams the newest message can have: 1 at least. */
+static uint32_t room_of(const struct mmc_udp_batch *batch)
+{
+	uint32_t ndatagrams = batch->ndatagrams[batch->nmessages - 1];
+
+	if (!batch->cutting)
+		return 1;
+	return mmc_max_u32(batch->longest.datagrams, ndatagrams + 1) -
+	       ndatagrams;
+}
+
+/*
+ * Adds the first of `count` parcels to the newest message, which it can join, and those
+ * behind it that can join too. Returns how many these are.
+ */
+static unsigned append(struct mmc_udp_batch *batch,
+		       const struct mmc_parcel *parcels, unsigned count)
+{
+	unsigned newest = batch->nmessages - 1;
+	const struct mmc_parcel *last =
+		&parcels[mmc_min_u32(count, room_of(batch)) - 1];
+	const struct mmc_parcel *at = parcels;
+	struct iovec *begin = &batch->iovecs[batch->niovecs];
+	struct iovec *end = begin;
+	uint32_t length_bytes = batch->length_bytes;
+	uint32_t total_bytes = batch->total_bytes;
+	uint32_t nbytes = bytes_of(parcels);
+	unsigned n;
+
+	for (;;) {
+		end = write_iovec(end, at->head, at->head_bytes);
+		end = write_iovec(end, at->body, at->body_bytes);
+		total_bytes += nbytes;
+		if (nbytes != length_bytes || at == last)
+			break;
+		nbytes = bytes_of(at + 1);
+		if (nbytes > length_bytes ||
+		    total_bytes + nbytes > batch->longest.payload_bytes)
+			break;
+		at++;
+	}
+	n = (unsigned)(at - parcels) + 1;
+	batch->ended = bytes_of(at) < length_bytes;
+	batch->total_bytes = total_bytes;
+	batch->niovecs += (unsigned)(end - begin);
+	batch->messages[newest].msg_hdr.msg_iovlen += (size_t)(end - begin);
+	batch->ndatagrams[newest] += n;
+	/* A message of several datagrams is a train, which has to be cut. */
+	if (batch->ndatagrams[newest] > 1)
+		cut(batch);
+	return n;
 }
 
 void mmc_udp_batch_add(struct mmc_udp_batch *batch,
-		       const struct mmc_parcel *parcel,
+		       const struct mmc_parcel *parcels, unsigned count,
 		       struct sockaddr_in *target)
 {
-	uint32_t nbytes = parcel->head_bytes + parcel->body_bytes;
+	batch->nparcels += count;
+	MMC_ASSERT(batch->nparcels <= MMC_UDP_BATCH);
+	while (count > 0) {
+		unsigned n;
 
-	MMC_ASSERT(batch->nparcels < MMC_UDP_BATCH);
-	batch->nparcels++;
-	if (!can_join(batch, nbytes, target))
-		begin_message(batch, nbytes, target);
-	add_iovec(batch, parcel->head, parcel->head_bytes);
-	add_iovec(batch, parcel->body, parcel->body_bytes);
-	batch->total_bytes += nbytes;
-	batch->ended = nbytes < batch->length_bytes;
-	/* With its second datagram a message becomes a train. A train has to be cut. */
-	if (++batch->ndatagrams[batch->nmessages - 1] == 2)
-		cut(batch);
+		if (!can_join(batch, bytes_of(parcels), target))
+			begin_message(batch, bytes_of(parcels), target);
+		n = append(batch, parcels, count);
+		parcels += n;
+		count -= n;
+	}
 }

@@ -62,13 +62,13 @@ struct mmc_udp_batch {
 void mmc_udp_batch_clear(struct mmc_udp_batch *batch);
 
 /*
- * Adds a parcel for `target` to a batch, which must hold fewer than MMC_UDP_BATCH
- * parcels. The parcel's bytes and `target` must stay valid until the batch has been
+ * Adds `count` parcels for `target` to a batch, which then holds at most MMC_UDP_BATCH
+ * parcels. The parcels' bytes and `target` must stay valid until the batch has been
  * sent. Targets are compared as pointers: parcels can only share a message if they have
  * the same `target`.
  */
 void mmc_udp_batch_add(struct mmc_udp_batch *batch,
-		       const struct mmc_parcel *parcel,
+		       const struct mmc_parcel *parcels, unsigned count,
 		       struct sockaddr_in *target);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "drivers/udp/endpoint.h"
 #include "support/assert.h"
+#include "support/bits.h"
 #include "support/error.h"
 
 /*
@@ -38,15 +39,34 @@ static struct sockaddr_in *target_of(struct mmc_udp *udp,
 			       : &udp->data[parcel->peer];
 }
 
+/* Returns how many of `nparcels` have the destination of the first. */
+static unsigned count_together(const struct mmc_parcel *parcels,
+			       unsigned nparcels)
+{
+	const struct mmc_parcel *first = parcels;
+	unsigned count = 1;
+
+	while (count < nparcels && parcels[count].peer == first->peer &&
+	       parcels[count].subgroup == first->subgroup &&
+	       parcels[count].control == first->control)
+		count++;
+	return count;
+}
+
 /* Fills the batch with the first parcels, up to one that leaves from another socket. */
 static void fill_batch(struct mmc_udp *udp, const struct mmc_parcel *parcels,
 		       unsigned nparcels)
 {
+	unsigned socket = socket_of(parcels);
+	unsigned count;
+
+	nparcels = mmc_min_u32(nparcels, MMC_UDP_BATCH);
 	mmc_udp_batch_clear(&udp->batch);
-	for (unsigned i = 0; i < nparcels && i < MMC_UDP_BATCH; i++) {
-		if (socket_of(&parcels[i]) != socket_of(&parcels[0]))
+	for (unsigned i = 0; i < nparcels; i += count) {
+		if (socket_of(&parcels[i]) != socket)
 			break;
-		mmc_udp_batch_add(&udp->batch, &parcels[i],
+		count = count_together(&parcels[i], nparcels - i);
+		mmc_udp_batch_add(&udp->batch, &parcels[i], count,
 				  target_of(udp, &parcels[i]));
 	}
 }
