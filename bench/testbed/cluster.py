@@ -49,7 +49,7 @@ TRAFFIC = {
     "all": "ip version 4",
 }
 
-# The kernel sends up to twenty datagrams as one train, of _GSO_BYTES at most. A train
+# Devices take a train of _GSO_BYTES, which are twenty datagrams, in one piece. A train
 # that is no longer than the burst passes a queue whole. Longer trains are cut up there,
 # in software, at several times the cost, and with SINGLE_BURST_BYTES into single
 # datagrams.
