@@ -25,10 +25,11 @@ TOOLS = ("gcc", "valgrind", "callgrind_annotate")
 # A count has risen if it exceeds the baseline by more than this share.
 TOLERANCE = 0.02
 
-# The parts of a chunk's way that tests/c/instructions.c measures one by one, each with
-# a text that marks the lines of callgrind that count. For `receive`, `run` and `send`
-# these are the core's functions, for `train` the UDP driver's; for the others, the
-# total, which includes the C library's copies.
+# The parts of a chunk's way that tests/c/instructions.c measures one by one, and
+# tests/c/instructions_protect.c for `seal` and `open`, each with a text that marks the
+# lines of callgrind that count. For `receive`, `run` and `send` these are the core's
+# functions, for `train` the UDP driver's; for the others, the total, which includes the
+# C library's copies.
 COUNTED = {
     "receive": "ffi/core/",
     "run": "ffi/core/",
@@ -36,6 +37,8 @@ COUNTED = {
     "train": "ffi/drivers/udp/",
     "stage": "PROGRAM TOTALS",
     "direct": "PROGRAM TOTALS",
+    "seal": "PROGRAM TOTALS",
+    "open": "PROGRAM TOTALS",
 }
 # The operations whose costs are counted, and the bytes of their blocks.
 OPERATIONS = (
@@ -56,10 +59,7 @@ def instructions(part: str, folder: Path) -> float:
     made in `folder`.
     """
     program, profile = folder / f"instructions_{part}", folder / f"profile_{part}"
-    drivers = ("ffi/drivers/placement.c", "ffi/drivers/udp/batch.c")
-    core = ("ffi/engine/predictor.c", *_sources("core/*"))
-    sources = ["tests/c/instructions.c", *drivers, *core]
-    _run("gcc", *_FLAGS, *sources, "-o", program)
+    _run("gcc", *_FLAGS, *_measuring(part), "-o", program)
     callgrind = ("--tool=callgrind", "--toggle-collect=measured")
     out = f"--callgrind-out-file={profile}"
     said = _run("valgrind", *callgrind, out, program, part)
@@ -69,6 +69,16 @@ def instructions(part: str, folder: Path) -> float:
     if not (spent and chunks):
         raise RuntimeError(f"callgrind counted nothing:\n{said}{table}")
     return sum(int(count.replace(",", "")) for count in spent) / int(chunks[1])
+
+
+def _measuring(part: str) -> list[str | Path]:
+    """Return the C files of the program that measures a part of a chunk's way."""
+    if part in ("seal", "open"):
+        layer = ("ffi/drivers/wrapper.c", *_sources("drivers/protect", "support"))
+        return ["tests/c/instructions_protect.c", *layer]
+    drivers = ("ffi/drivers/placement.c", "ffi/drivers/udp/batch.c")
+    core = ("ffi/engine/predictor.c", *_sources("core/*"))
+    return ["tests/c/instructions.c", *drivers, *core]
 
 
 def operations(folder: Path) -> dict[str, dict[str, float]]:
