@@ -15,7 +15,7 @@ import pytest
 from simulated import HEADER_BYTES, MS, MULTICAST, POLICIES, REPAIR, run
 
 from mpimcast.cli.sim import simulator as sim
-from mpimcast.cli.sim.command import failure_text
+from mpimcast.cli.sim.command import failure_text, main
 from mpimcast.errors import ConfigError
 
 
@@ -92,6 +92,16 @@ def test_random_cases(capsys: pytest.CaptureFixture[str]) -> None:
     used_s = children_s() - begin_s
     with capsys.disabled():
         print(f" {10_000 / used_s:.0f} cases per second and processor")
+
+
+@pytest.mark.parametrize("other", ["--json", "--kind=bcast", "--late-rank=3"])
+def test_what_cases_draw_is_refused(
+    other: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Options that random cases would ignore are refused with words."""
+    with pytest.raises(SystemExit):
+        main(["--cases", "3", other])
+    assert "beside --cases only" in capsys.readouterr().err
 
 
 @pytest.mark.long

@@ -30,6 +30,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     as_json = options.pop("json")
     case, cases = options.pop("case"), options.pop("cases")
     crowd = options.pop("crowd")
+    if cases is not None and (as_json or set(options) - {"protect"}):
+        parser.error(
+            "beside --cases only --case, --crowd and --protect have a meaning: the "
+            "cases draw all else; run one of them with --case to change it"
+        )
     options |= numbers(options)
     if cases is not None and options.get("protect"):
         return _main_protected_cases(case or 0, cases, crowd, options["protect"])
