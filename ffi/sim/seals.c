@@ -152,9 +152,13 @@ static bool open_text(void *cipher, const struct mmc_text *text,
 		      const uint8_t *tag)
 {
 	uint8_t expected[MMC_TAG_BYTES];
+	uint8_t difference = 0;
 
 	write_tag(cipher, text, expected);
-	if (memcmp(expected, tag, sizeof(expected)) != 0)
+	/* A fuzzer reads the operands of memcmp(), and would learn the tag from it. */
+	for (unsigned i = 0; i < sizeof(expected); i++)
+		difference |= expected[i] ^ tag[i];
+	if (difference != 0)
 		return false;
 	if (text->to != NULL && text->body_bytes > 0)
 		memcpy(text->to, text->body, text->body_bytes);
