@@ -17,6 +17,7 @@ from mpi4py import MPI
 
 from mpimcast._mpi.private import depart
 from mpimcast._support.log import logger
+from mpimcast._support.printed import wait_until_read
 from mpimcast.errors import Error, RankLeft, TimedOut
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class _Register:
         if failing and closing:
             _report(getattr(sys, "last_value", None))
         if self.aborting:
+            wait_until_read()
             return
         depart()
         for each in closing:
@@ -73,6 +75,7 @@ class _Register:
             each.end(request)
         if deserted:
             # MPI.Finalize would wait for the missing ranks.
+            wait_until_read()
             self.abort(1)
 
 

@@ -13,6 +13,7 @@ from mpi4py import MPI
 
 from mpimcast._mpi.agreement import act_on_all
 from mpimcast._mpi.completion import complete
+from mpimcast._support.printed import wait_until_read
 from mpimcast.errors import Error, TimedOut
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ class Ranks:
             complete(request, self._patience_s, "reporting a failure")
         except TimedOut:
             complain(f"rank {self.rank}: {failure}")
+            wait_until_read()
             self._meeting.Abort(1)
 
 
