@@ -5,6 +5,7 @@ from _thread import LockType
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from mpi4py import MPI
 from typing_extensions import Self
 
@@ -77,19 +78,26 @@ class Express:
     ) -> bool: ...
     def run_bcast(self, comm: MPI.Intracomm, buf: object, root: object, /) -> bool: ...
     def run_node_barrier(self) -> bool: ...
-    # Sets who carries a class of sizes: 0 not known, 1 mpimcast, 2 the MPI library. The
-    # call of that number takes the ordinary way nevertheless. A collective is 0, an
-    # Allgather, or 1, a Bcast.
+    # Sets who carries a class of sizes: 0 not known, 1 mpimcast, 2 the MPI library, 3
+    # either of these, in trials. The call of that number takes the ordinary way
+    # nevertheless. A collective is 0, an Allgather, or 1, a Bcast.
     def take(
         self, collective: int, nbits: int, carrier: int, next_look: int, /
     ) -> None: ...
-    # Lets mpimcast carry all sizes.
-    def take_all(self) -> None: ...
+    # Sets who carries all sizes of both.
+    def take_all(self, carrier: int, /) -> None: ...
     # Counts a call of a class that did not take this way; returns how many there were.
     def count_call(self, collective: int, nbits: int, /) -> int: ...
+    # Returns how long the latest trial of a class took here if not all ranks know that
+    # yet, otherwise 0; the caller tells them.
+    def take_untold(self, collective: int, nbits: int, /) -> int: ...
+    # Keeps how long a trial took that did not take this way.
+    def keep_untold(self, collective: int, nbits: int, took_ns: int, /) -> None: ...
     # Returns how many calls mpimcast has carried and their nanoseconds, then the same
     # of the MPI library.
     def counts(self) -> tuple[int, int, int, int]: ...
+    # Likewise of trials, which `counts` leaves out.
+    def trial_counts(self) -> tuple[int, int, int, int]: ...
     # Begins the way. The addresses are those of the stream, of the stream between nodes
     # or 0, and of C's functions to start, cancel and free a request, and for the epoch
     # of a suspension. The numbers are the nanoseconds of a slice, the rank, and how
@@ -100,6 +108,19 @@ class Express:
         numbers: tuple[int, int, int],
         objects: tuple[type, tuple[object, ...], object, object],
         functions: tuple[Callable[..., None], Callable[[int], int], Callable[[], bool]],
+        /,
+    ) -> None: ...
+    # Allows trials, once the way has begun. In `times_ns`, 64 bits for each rank, all
+    # ranks tell each other how long the latest trial of a class took them. Then C calls
+    # `begin` with the collective, the bits of its sizes and the longest time, 0 if
+    # there is none; it counts the call, and returns its carrier. If the class is still
+    # to be measured, the call is a trial. C calls `run` with the collective and its two
+    # arguments if mpimcast is to carry it and C cannot start it.
+    def measure(
+        self,
+        times_ns: np.ndarray[tuple[int], np.dtype[np.uint64]],
+        begin: Callable[[int, int, int], int],
+        run: Callable[[int, Any, Any], None],
         /,
     ) -> None: ...
     # Leaves all calls to the ordinary way from now on.

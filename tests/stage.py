@@ -19,7 +19,7 @@ from mpimcast._support.shared_memory import SharedMemory, shared_memory
 
 NRANKS, RANK = 4, 1
 ALLGATHER, BCAST, NODE_BARRIER = 1, 3, 4
-UNKNOWN, OURS, LIBRARY = range(3)
+UNKNOWN, OURS, LIBRARY, TRIAL = range(4)
 EAGAIN = 1
 IN_PLACE = object()
 COMM: Any = object()

@@ -5,6 +5,7 @@
 
 #include <time.h>
 
+#include "python/drive.h"
 #include "python/limits.h"
 
 /* A call whose buffers are plain. */
@@ -13,7 +14,9 @@ struct call {
 	void *stream;
 	enum mmc_py_collective collective;
 	bool is_forced; /* mpimcast carries it, whatever its size */
+	bool is_trial;
 	uint64_t begin_ns;
+	struct mmc_py_class *class; /* NULL if nothing is counted */
 	struct mmc_operation operation;
 	Py_buffer result;
 	Py_buffer block; /* what this rank sends, unless that is in place */
@@ -31,90 +34,11 @@ static uint64_t now_ns(void)
 	       (uint64_t)now.tv_nsec;
 }
 
-static void count(struct mmc_py_express *express, enum mmc_py_carrier carrier,
-		  uint64_t begin_ns)
+static void count(struct mmc_py_tally *tally, uint64_t spent_ns)
 {
-	struct mmc_py_tally *tally = &express->tallies[carrier];
-
 	atomic_fetch_add_explicit(&tally->ncalls, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&tally->spent_ns, now_ns() - begin_ns,
+	atomic_fetch_add_explicit(&tally->spent_ns, spent_ns,
 				  memory_order_relaxed);
-}
-
-/* ---- operations ---------------------------------------------------------- */
-
-/* Ends an operation even while there is an exception. */
-static void give_up(const struct mmc_py_express *express, void *request)
-{
-	PyObject *type, *value, *traceback;
-	PyThreadState *state;
-
-	PyErr_Fetch(&type, &value, &traceback);
-	state = PyEval_SaveThread();
-	express->calls.cancel(request);
-	express->calls.free(request);
-	PyEval_RestoreThread(state);
-	PyErr_Restore(type, value, traceback);
-}
-
-/* Lets Python finish an operation; returns 1, or -1 with an exception. */
-static int finish(struct mmc_py_express *express, void **request,
-		  const char *name, PyObject *const *arguments)
-{
-	PyObject *place = PyLong_FromVoidPtr(request), *result = NULL;
-
-	if (place != NULL && arguments == NULL)
-		result = PyObject_CallFunction(express->finish, "Os", place,
-					       name);
-	else if (place != NULL)
-		result = PyObject_CallFunction(express->finish, "OsOO", place,
-					       name, arguments[1],
-					       arguments[2]);
-	Py_XDECREF(place);
-	Py_XDECREF(result);
-	/* An exception may have come before Python could take care of the request. */
-	if (*request != NULL)
-		give_up(express, *request);
-	return result == NULL ? -1 : 1;
-}
-
-/* Tells Python that multicast was suspended or resumed; returns as finish(). */
-static int watch(struct mmc_py_express *express)
-{
-	PyObject *result;
-	int suspended;
-
-	if (express->between == NULL ||
-	    (express->calls.unicast_epoch(express->between) != 0) ==
-		    express->suspended)
-		return 1;
-	result = PyObject_CallFunctionObjArgs(express->watch, NULL);
-	suspended = result == NULL ? -1 : PyObject_IsTrue(result);
-	Py_XDECREF(result);
-	if (suspended < 0)
-		return -1;
-	express->suspended = suspended > 0;
-	return 1;
-}
-
-/* Returns 1 once an operation has ended, 0 if none was started, or -1: an exception. */
-static int drive(struct mmc_py_express *express, void *stream,
-		 const struct mmc_operation *operation, const char *name,
-		 PyObject *const *arguments)
-{
-	void *request = NULL;
-	PyThreadState *state = PyEval_SaveThread();
-	int status = express->calls.start(stream, operation, express->slice_ns,
-					  &request);
-	int result = 1;
-
-	PyEval_RestoreThread(state);
-	if (status != 0) {
-		if (request == NULL)
-			return 0; /* Python finds out why, and says it */
-		result = finish(express, &request, name, arguments);
-	}
-	return result < 0 ? -1 : watch(express);
 }
 
 /* ---- calls --------------------------------------------------------------- */
@@ -137,38 +61,25 @@ static unsigned int nbits(uint64_t nbytes)
 	return nbytes == 0 ? 0 : 64 - (unsigned int)__builtin_clzll(nbytes);
 }
 
-/* Returns who carries a call, and counts it unless that is unknown; or -1. */
+/* Returns who carries a call, or -1. */
 static int choose(struct mmc_py_express *express, struct call *call)
 {
 	struct mmc_operation *operation = &call->operation;
-	struct mmc_py_class *class = &express->classes[call->collective][nbits(
-		operation->block_bytes)];
 	int found = operation->block_bytes == 0
 			    ? 1
 			    : mmc_py_find_key(&express->keys, call->result.buf,
 					      &operation->shared);
-	int carrier;
 
 	if (found <= 0)
 		return found < 0 ? -1 : MMC_PY_UNKNOWN;
 	if (call->is_forced || operation->shared != 0)
 		return MMC_PY_OURS;
-	carrier = (int)atomic_load_explicit(&class->carrier,
-					    memory_order_relaxed);
-	if (class->ncalls + 1 == class->next_look)
+	call->class = &express->classes[call->collective]
+				       [nbits(operation->block_bytes)];
+	if (call->class->ncalls + 1 == call->class->next_look)
 		return MMC_PY_UNKNOWN;
-	return carrier;
-}
-
-static void count_call(struct mmc_py_express *express, const struct call *call)
-{
-	if (call->is_forced || call->operation.shared != 0)
-		return;
-	atomic_fetch_add_explicit(
-		&express->classes[call->collective]
-				 [nbits(call->operation.block_bytes)]
-					 .ncalls,
-		1, memory_order_relaxed);
+	return (int)atomic_load_explicit(&call->class->carrier,
+					 memory_order_relaxed);
 }
 
 /* Takes what this rank sends in an Allgather; returns whether that is plain. */
@@ -191,28 +102,127 @@ static bool take_block(struct mmc_py_express *express, struct call *call)
 	return (uint64_t)call->block.len == operation->block_bytes;
 }
 
+static void release(struct call *call)
+{
+	if (call->has_block)
+		PyBuffer_Release(&call->block);
+	call->has_block = false;
+	PyBuffer_Release(&call->result); /* without effect, if done before */
+}
+
+/* ---- trials -------------------------------------------------------------- */
+
+/*
+ * Gives all ranks the time of the latest trial here, and sets the longest of all; no rank
+ * returns before all have called. Returns as carry().
+ */
+static int tell_all(struct mmc_py_express *express, const struct call *call,
+		    uint64_t *longest_ns)
+{
+	const struct mmc_py_trials *trials = &express->trials;
+	uint64_t *times_ns = (uint64_t *)trials->view.buf;
+	PyObject *const arguments[] = { call->arguments[0], Py_None,
+					trials->times_ns };
+	const struct mmc_operation operation = {
+		.kind = MMC_ALLGATHER,
+		.block_bytes = sizeof(*times_ns),
+		.recv = times_ns,
+	};
+	int result;
+
+	times_ns[express->rank] = call->class->untold_ns;
+	result = mmc_py_drive(express, call->stream, &operation,
+			      names[MMC_PY_ALLGATHER], arguments);
+	if (result <= 0)
+		return result;
+	call->class->untold_ns = 0;
+	*longest_ns = 0;
+	for (uint64_t i = 0; i < express->nranks; i++)
+		if (times_ns[i] > *longest_ns)
+			*longest_ns = times_ns[i];
+	return 1;
+}
+
+/* Begins a call that may be a trial; returns who carries it, or as carry(). */
+static int begin_trial(struct mmc_py_express *express, struct call *call)
+{
+	uint64_t longest_ns;
+	int result = tell_all(express, call, &longest_ns);
+	PyObject *carrier;
+
+	if (result <= 0)
+		return result;
+	carrier = PyObject_CallFunction(express->trials.begin, "IIK",
+					(unsigned int)call->collective,
+					nbits(call->operation.block_bytes),
+					(unsigned long long)longest_ns);
+	result = carrier == NULL ? -1 : (int)PyLong_AsLong(carrier);
+	Py_XDECREF(carrier);
+	call->is_trial = call->class->carrier == MMC_PY_TRIAL;
+	call->begin_ns = now_ns();
+	return result;
+}
+
+/* Lets Python run a call that C could not start, which must not begin a second time. */
+static int run_by_python(struct mmc_py_express *express,
+			 const struct call *call)
+{
+	PyObject *result = PyObject_CallFunction(express->trials.run, "IOO",
+						 (unsigned int)call->collective,
+						 call->arguments[1],
+						 call->arguments[2]);
+
+	Py_XDECREF(result);
+	return result == NULL ? -1 : 1;
+}
+
+/* ---- carriers ------------------------------------------------------------ */
+
+static void count_end(struct mmc_py_express *express, const struct call *call,
+		      int carrier)
+{
+	uint64_t spent_ns = now_ns() - call->begin_ns;
+
+	if (call->is_trial)
+		call->class->untold_ns = spent_ns == 0 ? 1 : spent_ns;
+	count(call->is_trial ? &express->trials.tallies[carrier]
+			     : &express->tallies[carrier],
+	      spent_ns);
+}
+
+/* Has a carrier run a call; returns as carry(). */
+static int run_by(struct mmc_py_express *express, struct call *call,
+		  int carrier)
+{
+	if (carrier == MMC_PY_OURS)
+		return mmc_py_drive(express, call->stream, &call->operation,
+				    names[call->collective], call->arguments);
+	/* Not even its buffers are mpimcast's business any more. */
+	release(call);
+	return leave_to_library(express, call->collective, call->arguments);
+}
+
 /* Carries a call whose result has been taken; returns as carry(). */
 static int carry_result(struct mmc_py_express *express, struct call *call)
 {
 	int carrier = choose(express, call), result;
+	bool is_measured = carrier == MMC_PY_TRIAL;
 
+	if (carrier > 0 && carrier != MMC_PY_LIBRARY &&
+	    !take_block(express, call))
+		return 0;
+	if (is_measured)
+		carrier = begin_trial(express, call);
 	if (carrier <= 0)
 		return carrier;
-	if (carrier == MMC_PY_LIBRARY) {
-		count_call(express, call);
-		/* Not even its buffers are mpimcast's business any more. */
-		PyBuffer_Release(&call->result);
-		result = leave_to_library(express, call->collective,
-					  call->arguments);
-	} else {
-		if (!take_block(express, call))
-			return 0;
-		count_call(express, call);
-		result = drive(express, call->stream, &call->operation,
-			       names[call->collective], call->arguments);
-	}
+	if (!is_measured && call->class != NULL)
+		atomic_fetch_add_explicit(&call->class->ncalls, 1,
+					  memory_order_relaxed);
+	result = run_by(express, call, carrier);
+	if (is_measured && result == 0)
+		result = run_by_python(express, call);
 	if (result > 0 && !call->is_forced)
-		count(express, (enum mmc_py_carrier)carrier, call->begin_ns);
+		count_end(express, call, carrier);
 	return result;
 }
 
@@ -232,9 +242,7 @@ static int carry(struct mmc_py_express *express, struct call *call,
 	if (call->collective == MMC_PY_BCAST ||
 	    (uint64_t)call->result.len % express->nranks == 0)
 		result = carry_result(express, call);
-	if (call->has_block)
-		PyBuffer_Release(&call->block);
-	PyBuffer_Release(&call->result); /* without effect, if done before */
+	release(call);
 	return result;
 }
 
@@ -346,6 +354,6 @@ PyObject *mmc_py_run_node_barrier(PyObject *self, PyObject *none)
 
 	(void)none;
 	return answer(stream == NULL ? 0
-				     : drive(express, stream, &operation,
-					     "node_barrier", NULL));
+				     : mmc_py_drive(express, stream, &operation,
+						    "node_barrier", NULL));
 }

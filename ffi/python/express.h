@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The express way of one communicator: a blocking collective of plain buffers crosses
- * from Python to C once, if it is known who carries its size. All other calls, and
- * whatever goes wrong, are left to Python.
+ * from Python to C once, if it is known who carries its size, or if that is being
+ * measured. All other calls, and whatever goes wrong, are left to Python.
  */
 #ifndef MMC_PYTHON_EXPRESS_H
 #define MMC_PYTHON_EXPRESS_H
@@ -29,6 +29,7 @@ enum mmc_py_carrier {
 	MMC_PY_UNKNOWN,
 	MMC_PY_OURS,
 	MMC_PY_LIBRARY,
+	MMC_PY_TRIAL, /* either of the two, as Python says in each call */
 	MMC_PY_CARRIERS,
 };
 
@@ -37,12 +38,23 @@ struct mmc_py_class {
 	_Atomic uint32_t carrier;   /* enum mmc_py_carrier */
 	_Atomic uint64_t ncalls;    /* so far, on the express way or another */
 	_Atomic uint64_t next_look; /* the call that is Python's; 0: none is */
+	/* The time of the latest trial until all ranks know it, otherwise 0. */
+	_Atomic uint64_t untold_ns;
 };
 
 /* Blocking calls that were carried, and the time in them. */
 struct mmc_py_tally {
 	_Atomic uint64_t ncalls;
 	_Atomic uint64_t spent_ns;
+};
+
+/* What trials need, see Express.measure in _small.pyi. */
+struct mmc_py_trials {
+	PyObject *times_ns; /* an array of one number for each rank */
+	Py_buffer view;	    /* of the array */
+	PyObject *begin;
+	PyObject *run;
+	struct mmc_py_tally tallies[MMC_PY_CARRIERS];
 };
 
 /*
@@ -85,6 +97,8 @@ struct mmc_py_express {
 	/* Called when multicast was suspended or resumed; returns whether it is. */
 	PyObject *watch;
 	_Atomic bool suspended; /* as `watch` has returned last */
+	/* Empty if nothing is measured; likewise it does not change after that. */
+	struct mmc_py_trials trials;
 };
 
 /*

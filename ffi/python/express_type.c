@@ -15,6 +15,16 @@ static struct mmc_py_class *find_class(struct mmc_py_express *express,
 	return NULL;
 }
 
+static bool check_carrier(const struct mmc_py_express *express,
+			  unsigned int carrier)
+{
+	if (carrier < MMC_PY_CARRIERS &&
+	    (carrier != MMC_PY_TRIAL || express->trials.begin != NULL))
+		return true;
+	PyErr_SetString(PyExc_ValueError, "there is no such carrier");
+	return false;
+}
+
 /* The arguments are a collective, the bits of its sizes, a carrier and a call. */
 static PyObject *take(PyObject *self, PyObject *arguments)
 {
@@ -26,25 +36,25 @@ static PyObject *take(PyObject *self, PyObject *arguments)
 			      &carrier, &next_look))
 		return NULL;
 	class = find_class((struct mmc_py_express *)self, collective, nbits);
-	if (class == NULL)
+	if (class == NULL ||
+	    !check_carrier((struct mmc_py_express *)self, carrier))
 		return NULL;
-	if (carrier >= MMC_PY_CARRIERS) {
-		PyErr_SetString(PyExc_ValueError, "there is no such carrier");
-		return NULL;
-	}
 	class->next_look = next_look;
 	class->carrier = carrier;
 	Py_RETURN_NONE;
 }
 
-static PyObject *take_all(PyObject *self, PyObject *none)
+static PyObject *take_all(PyObject *self, PyObject *arguments)
 {
 	struct mmc_py_express *express = (struct mmc_py_express *)self;
+	unsigned int carrier;
 
-	(void)none;
+	if (!PyArg_ParseTuple(arguments, "I:take_all", &carrier) ||
+	    !check_carrier(express, carrier))
+		return NULL;
 	for (int i = 0; i < MMC_PY_COLLECTIVES; i++)
 		for (int k = 0; k < MMC_PY_CLASSES; k++)
-			express->classes[i][k].carrier = MMC_PY_OURS;
+			express->classes[i][k].carrier = carrier;
 	Py_RETURN_NONE;
 }
 
@@ -63,17 +73,59 @@ static PyObject *count_call(PyObject *self, PyObject *arguments)
 					   1);
 }
 
-static PyObject *counts(PyObject *self, PyObject *none)
+/* The arguments are a collective and the bits of its sizes. */
+static PyObject *take_untold(PyObject *self, PyObject *arguments)
 {
-	const struct mmc_py_express *express = (struct mmc_py_express *)self;
-	const struct mmc_py_tally *ours = &express->tallies[MMC_PY_OURS];
-	const struct mmc_py_tally *library = &express->tallies[MMC_PY_LIBRARY];
+	unsigned int collective, nbits;
+	struct mmc_py_class *class;
 
-	(void)none;
+	if (!PyArg_ParseTuple(arguments, "II:take_untold", &collective, &nbits))
+		return NULL;
+	class = find_class((struct mmc_py_express *)self, collective, nbits);
+	if (class == NULL)
+		return NULL;
+	return PyLong_FromUnsignedLongLong(
+		atomic_exchange(&class->untold_ns, 0));
+}
+
+/* The arguments are a collective, the bits of its sizes and nanoseconds. */
+static PyObject *keep_untold(PyObject *self, PyObject *arguments)
+{
+	unsigned int collective, nbits;
+	unsigned long long took_ns;
+	struct mmc_py_class *class;
+
+	if (!PyArg_ParseTuple(arguments, "IIK:keep_untold", &collective, &nbits,
+			      &took_ns))
+		return NULL;
+	class = find_class((struct mmc_py_express *)self, collective, nbits);
+	if (class == NULL)
+		return NULL;
+	class->untold_ns = took_ns;
+	Py_RETURN_NONE;
+}
+
+static PyObject *report(const struct mmc_py_tally tallies[MMC_PY_CARRIERS])
+{
+	const struct mmc_py_tally *ours = &tallies[MMC_PY_OURS];
+	const struct mmc_py_tally *library = &tallies[MMC_PY_LIBRARY];
+
 	return Py_BuildValue("(KKKK)", (unsigned long long)ours->ncalls,
 			     (unsigned long long)ours->spent_ns,
 			     (unsigned long long)library->ncalls,
 			     (unsigned long long)library->spent_ns);
+}
+
+static PyObject *counts(PyObject *self, PyObject *none)
+{
+	(void)none;
+	return report(((struct mmc_py_express *)self)->tallies);
+}
+
+static PyObject *trial_counts(PyObject *self, PyObject *none)
+{
+	(void)none;
+	return report(((struct mmc_py_express *)self)->trials.tallies);
 }
 
 /* ---- begin and end ------------------------------------------------------- */
@@ -136,6 +188,30 @@ static PyObject *begin(PyObject *self, PyObject *arguments)
 	Py_RETURN_NONE;
 }
 
+/* Prepares trials; see _small.pyi for the arguments. */
+static PyObject *measure(PyObject *self, PyObject *arguments)
+{
+	struct mmc_py_express *express = (struct mmc_py_express *)self;
+	PyObject *times_ns, *begin_trial, *run;
+	Py_buffer view;
+
+	if (!PyArg_ParseTuple(arguments, "OOO:measure", &times_ns, &begin_trial,
+			      &run) ||
+	    PyObject_GetBuffer(times_ns, &view, PyBUF_WRITABLE) != 0)
+		return NULL;
+	if (express->trials.begin != NULL || express->stream == NULL ||
+	    (uint64_t)view.len != express->nranks * sizeof(uint64_t)) {
+		PyBuffer_Release(&view);
+		PyErr_SetString(PyExc_ValueError, "the way cannot measure so");
+		return NULL;
+	}
+	express->trials.times_ns = Py_NewRef(times_ns);
+	express->trials.view = view;
+	express->trials.begin = Py_NewRef(begin_trial);
+	express->trials.run = Py_NewRef(run);
+	Py_RETURN_NONE;
+}
+
 static PyObject *end(PyObject *self, PyObject *none)
 {
 	(void)none;
@@ -175,6 +251,8 @@ static int traverse(PyObject *self, visitproc visit, void *arg)
 	Py_VISIT(express->keys.find);
 	Py_VISIT(express->finish);
 	Py_VISIT(express->watch);
+	Py_VISIT(express->trials.begin);
+	Py_VISIT(express->trials.run);
 	return 0;
 }
 
@@ -187,6 +265,8 @@ static int clear(PyObject *self)
 	Py_CLEAR(express->keys.find);
 	Py_CLEAR(express->finish);
 	Py_CLEAR(express->watch);
+	Py_CLEAR(express->trials.begin);
+	Py_CLEAR(express->trials.run);
 	return 0;
 }
 
@@ -206,6 +286,9 @@ static void destroy(PyObject *self)
 	Py_XDECREF(express->keys.memories);
 	Py_XDECREF(express->keys.known);
 	Py_XDECREF(express->in_place);
+	if (express->trials.times_ns != NULL)
+		PyBuffer_Release(&express->trials.view);
+	Py_XDECREF(express->trials.times_ns);
 	deallocate(self);
 	Py_DECREF(type);
 }
@@ -219,10 +302,14 @@ static PyMethodDef methods[] = {
 	{ "run_bcast", FAST(mmc_py_run_bcast), NULL },
 	{ "run_node_barrier", mmc_py_run_node_barrier, METH_NOARGS, NULL },
 	{ "take", take, METH_VARARGS, NULL },
-	{ "take_all", take_all, METH_NOARGS, NULL },
+	{ "take_all", take_all, METH_VARARGS, NULL },
 	{ "count_call", count_call, METH_VARARGS, NULL },
+	{ "take_untold", take_untold, METH_VARARGS, NULL },
+	{ "keep_untold", keep_untold, METH_VARARGS, NULL },
 	{ "counts", counts, METH_NOARGS, NULL },
+	{ "trial_counts", trial_counts, METH_NOARGS, NULL },
 	{ "begin", begin, METH_VARARGS, NULL },
+	{ "measure", measure, METH_VARARGS, NULL },
 	{ "end", end, METH_NOARGS, NULL },
 	{ NULL, NULL, 0, NULL },
 };

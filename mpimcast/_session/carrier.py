@@ -10,9 +10,10 @@ from mpi4py import MPI
 
 from mpimcast._mpi.agreement import exchange
 from mpimcast._session import learnt
-from mpimcast._session.choice import COUNTERS, Choice, Counted, Way
-from mpimcast._session.collectives import Allgather
+from mpimcast._session.choice import COUNTERS, Calls, Choice
+from mpimcast._session.collectives import Allgather, Bcast
 from mpimcast._session.conditions import Conditions
+from mpimcast._session.trials import Way
 from mpimcast._support.log import logger
 from mpimcast.explanation import Explanation
 
@@ -27,12 +28,42 @@ if TYPE_CHECKING:
     from mpimcast.requests import Prequest, Request
     from mpimcast.stranger import Stranger
 
-# The express way's numbers of collectives, and of what carries them.
-_NUMBERS = {"Allgather": 0, "Bcast": 1}
-_CARRIERS = {None: 0, Way.OURS: 1, Way.LIBRARY: 2}
+# The express way's numbers of collectives, and of what carries them; nobody known is
+# Python's, and None either of the two, in trials.
+_KINDS = (Allgather, Bcast)
+_NUMBERS = {kind.__name__: number for number, kind in enumerate(_KINDS)}
+_UNKNOWN = 0
+_CARRIERS = {Way.OURS: 1, Way.LIBRARY: 2, None: 3}
 
 # As many classes of sizes as the express way has: one for each number of bits.
 _CLASSES = 65
+
+
+class _ExpressCalls(Calls):
+    """Leaves the calls of collectives that have an express way to that."""
+
+    def __init__(self, express: Express) -> None:
+        super().__init__()
+        self._express = express
+
+    def count(self, name: str, nbits: int) -> int:
+        number = _NUMBERS.get(name)
+        if number is None:
+            return super().count(name, nbits)
+        return self._express.count_call(number, nbits)
+
+    def keep(self, name: str, nbits: int, took_ns: int) -> None:
+        number = _NUMBERS.get(name)
+        if number is None:
+            super().keep(name, nbits, took_ns)
+        else:
+            self._express.keep_untold(number, nbits, took_ns)
+
+    def take(self, name: str, nbits: int) -> int:
+        number = _NUMBERS.get(name)
+        if number is None:
+            return super().take(name, nbits)
+        return self._express.take_untold(number, nbits)
 
 
 class Carrier:
@@ -59,35 +90,42 @@ class Carrier:
         # What the express way has the MPI library carry would not be traced.
         self._carriers = dict(_CARRIERS)
         if streams.tracer.traces:
-            self._carriers[Way.LIBRARY] = _CARRIERS[None]
+            self._carriers |= {Way.LIBRARY: _UNKNOWN, None: _UNKNOWN}
         self._rank = private.Get_rank()
         self._nranks = private.Get_size()
-        self._others = Counted()  # calls that have no express way
         self._choice: Choice | None = None
         self._file = ""
         if config.chooses:
-            self._choice = Choice(
-                self._tell_all,
-                self._decided,
-                conditions=Conditions(streams.counters).number,
-                # To look would take long in a node, where nothing changes.
-                looks=streams.team.transport != "shm",
-                count_call=self._count_call,
-            )
-            if config.choice != "measure":
-                self._recall(config.choice, private, config.timeout)
+            self._measure(config, private)
         else:
-            self._take_all()
+            self._take_all(Way.OURS)
 
-    def _take_all(self) -> None:
-        """Let the express way have mpimcast carry all that is not cut into pieces."""
+    def _measure(self, config: Config, private: Private) -> None:
+        """Begin to measure which way is better, and recall what earlier jobs found."""
+        streams, express = self.streams, self._express
+        self._choice = Choice(
+            self._tell_all,
+            self._decided,
+            conditions=Conditions(streams.counters).number,
+            # To look would take long in a node, where nothing changes.
+            looks=streams.team.transport != "shm",
+            calls=_ExpressCalls(express),
+        )
+        times_ns = np.zeros(self._nranks, np.uint64)
+        express.measure(times_ns, self._begin_trial, self._run_numbered)
+        self._take_all(None)
+        if config.choice != "measure":
+            self._recall(config.choice, private, config.timeout)
+
+    def _take_all(self, way: Way | None) -> None:
+        """Let the express way have all that is not cut into pieces."""
+        self._express.take_all(self._carriers[way])
         if not self.streams.operations.cut_bytes:
-            self._express.take_all()
             return
         for name, number in _NUMBERS.items():
             for nbits in range(_CLASSES):
-                if not self._is_cut(name, nbits):
-                    self._express.take(number, nbits, _CARRIERS[Way.OURS], 0)
+                if self._is_cut(name, nbits):
+                    self._express.take(number, nbits, _UNKNOWN, 0)
 
     def _is_cut(self, name: str, nbits: int) -> bool:
         nblocks = 1 if name == "Bcast" else self._nranks
@@ -131,7 +169,7 @@ class Carrier:
         way: Way | None = Way.OURS
         if self._choice is not None and collective.target.memory is None:
             way = self._choice.way(name, nbytes)
-            self._direct(name, nbytes, way)
+            self._direct(name, nbytes.bit_length(), way)
         if way is Way.OURS:
             self.streams.run(collective)
         elif way is None and self._choice is not None:
@@ -155,22 +193,26 @@ class Carrier:
         if run is None or not run(comm, *arguments):
             self.streams.run(collective)
 
-    def _count_call(self, name: str, nbits: int) -> int:
-        """Count a call of a class; return how many there have been, on any way."""
-        number = _NUMBERS.get(name)
-        if number is None:
-            return self._others(name, nbits)
-        return self._express.count_call(number, nbits)
+    def _begin_trial(self, number: int, nbits: int, longest_ns: int) -> int:
+        """Return who carries a call on the express way; called by C."""
+        if self._choice is None:
+            return _UNKNOWN
+        name = _KINDS[number].__name__
+        return self._carriers[self._choice.begin_trial(name, nbits, longest_ns)]
 
-    def _direct(self, name: str, nbytes: int, way: Way | None) -> None:
+    def _run_numbered(self, number: int, *arguments: Any) -> None:
+        """Run a collective that the express way cannot start; called by C."""
+        self.streams.run(_KINDS[number](self.streams.comm, *arguments))
+
+    def _direct(self, name: str, nbits: int, way: Way | None) -> None:
         """Tell the express way who carries a class of sizes, and until which call."""
         number = _NUMBERS.get(name)
         if number is not None and self._choice is not None:
-            next_look = self._choice.next_look(name, nbytes)
             carrier = self._carriers[way]
-            if way is Way.OURS and self._is_cut(name, nbytes.bit_length()):
-                carrier = _CARRIERS[None]
-            self._express.take(number, nbytes.bit_length(), carrier, next_look)
+            if way is not Way.LIBRARY and self._is_cut(name, nbits):
+                carrier = _UNKNOWN
+            next_look = self._choice.next_look(name, nbits)
+            self._express.take(number, nbits, carrier, next_look)
 
     def _tell_all(self, number: int) -> Sequence[int]:
         """Give each rank's number to all ranks; return them by rank. Collective."""
@@ -195,7 +237,8 @@ class Carrier:
         return self._choice.expected_way(name, collective.nbytes) is Way.OURS
 
     def _decided(self, name: str, nbits: int, way: Way | None) -> None:
-        """Log who carries a class of sizes."""
+        """Pass on, and log, who carries a class of sizes."""
+        self._direct(name, nbits, way)
         if way is not None and self._rank == 0:
             logger.info(
                 "%s of %d to %d bytes a block is carried by %s",
@@ -226,9 +269,10 @@ class Carrier:
 
     def counters(self) -> dict[str, int]:
         """Return all counters of the streams and of the choice."""
-        trials = dict.fromkeys(COUNTERS, 0)
+        trials = dict(zip(COUNTERS, self._express.trial_counts(), strict=True))
         if self._choice is not None:
-            trials = self._choice.counters
+            for name, number in self._choice.counters.items():
+                trials[name] += number
         return {**self.streams.counters(), **trials}
 
     def strangers(self) -> list[Stranger]:

@@ -14,7 +14,7 @@ from gathering import require_two_ranks, started
 from mpi4py import MPI
 
 from mpimcast import Intracomm
-from mpimcast._session import choice
+from mpimcast._session import trials
 
 # A class of sizes is decided after at most as many calls.
 TRIALS = 8
@@ -102,8 +102,8 @@ def test_a_changing_choice(
 
     On one node it does not change any more once it is made.
     """
-    monkeypatch.setattr(choice, "_CALLS_UNTIL_RETRIAL", 2)
-    monkeypatch.setattr(choice, "_TRIALS_MAX", 3)
+    monkeypatch.setattr(trials, "_CALLS_UNTIL_RETRIAL", 2)
+    monkeypatch.setattr(trials, "_TRIALS_MAX", 3)
     comm = make(transport=transport, min_bytes=4096)
     draw = random.Random(seed)
     for step in range(60):
@@ -127,23 +127,30 @@ def test_a_changing_choice(
         assert np.array_equal(place, blocks), (step, form, nbytes)
 
 
+@pytest.mark.parametrize("transport", ["auto", "udp,mpi"])
 def test_ranks_that_take_other_ways_to_c(
-    make: Callable[..., Intracomm], monkeypatch: pytest.MonkeyPatch
+    make: Callable[..., Intracomm], monkeypatch: pytest.MonkeyPatch, transport: str
 ) -> None:
-    """Ranks agree though some pass buffers that the shortest way to C does not take."""
-    monkeypatch.setattr(choice, "_CALLS_UNTIL_RETRIAL", 3)
-    comm = make()
-    for step in range(40):
-        blocks = blocks_of(comm, 10_000, step)
+    """Ranks agree though now and then one passes what the shortest way does not take.
+
+    The trials of a class are then run by C on some ranks, and by Python on others.
+    """
+    monkeypatch.setattr(trials, "_CALLS_UNTIL_RETRIAL", 3)
+    comm = make(transport=transport, min_bytes=4096)
+    draw = random.Random(7)
+    own_draw = random.Random(comm.rank)
+    for step in range(60):
+        nbytes = draw.choice([5000, 10_000, 20_000])
+        blocks = blocks_of(comm, nbytes, step)
         place = np.zeros_like(blocks)
-        if comm.rank == 0:
-            comm.Allgather([blocks[0].copy(), MPI.BYTE], [place, MPI.BYTE])
-        else:
-            comm.Allgather(blocks[comm.rank].copy(), place)
+        own, all_bytes = blocks[comm.rank].copy(), place
+        if own_draw.random() < 0.5:
+            own, all_bytes = [own, MPI.BYTE], [place, MPI.BYTE]
+        comm.Allgather(own, all_bytes)
         assert np.array_equal(place, blocks)
-        data = blocks[0] if comm.rank == 0 else np.zeros(10_000, "u1")
+        data = blocks[0] if comm.rank == 0 else np.zeros(nbytes, "u1")
         data.flags.writeable = comm.rank != 0
-        comm.Bcast(data)
+        comm.Bcast([data, MPI.BYTE] if own_draw.random() < 0.5 else data)
         assert np.array_equal(data, blocks[0])
 
 

@@ -36,7 +36,7 @@ from mpimcast._small import Express, Limits
 def stage() -> Stage:
     """Return an open express way on which mpimcast carries everything."""
     made = Stage().begin()
-    made.way.take_all()
+    made.way.take_all(OURS)
     return made
 
 
@@ -186,7 +186,7 @@ def test_nothing_is_allocated(stage: Stage) -> None:
 
     stage.functions = (START(lambda *_: 0), *stage.functions[1:])
     stage.way = Express(stage.limits, lambda *_: None, lambda *_: None)
-    stage.begin().way.take_all()
+    stage.begin().way.take_all(OURS)
     for way in (quiet, stage.way):
         call(way)
         before = sys.getallocatedblocks()

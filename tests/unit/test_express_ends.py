@@ -9,14 +9,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from stage import COMM, EAGAIN, LIBRARY, NODE_BARRIER, NRANKS, Stage, address_of, shared
+from stage import (
+    COMM,
+    EAGAIN,
+    LIBRARY,
+    NODE_BARRIER,
+    NRANKS,
+    OURS,
+    Stage,
+    address_of,
+    shared,
+)
 
 
 @pytest.fixture
 def stage() -> Stage:
     """Return an open express way on which mpimcast carries everything."""
     made = Stage().begin()
-    made.way.take_all()
+    made.way.take_all(OURS)
     return made
 
 
