@@ -188,6 +188,10 @@ class NodeStream:
         self.first_failure: tuple[str, tuple[int, ...]] | None = None
         self.layout = layout
 
+    def populate(self) -> None:
+        """Map the memory of a small stream, which all ranks of the node have created."""
+        lib.mmc_node_stream_populate(self.c)
+
     def begin_cross_reads(self) -> None:
         """Let two ranks of a node read large blocks from each other's own memory.
 

@@ -224,15 +224,16 @@ class _Making:
         if team.shared is not None and not team.path:
             team.path = team.shared.path(rails)
         assert self._stream is not None  # noqa: S101 -- no rank has failed
-        self._let_read(self._stream, refusals)
+        self._prepare(self._stream, refusals)
         return self._stream
 
-    def _let_read(self, stream: AnyStream, refusals: list[str]) -> None:
-        """Let two ranks of a node read each other's memory unless some rank cannot."""
+    def _prepare(self, stream: AnyStream, refusals: list[str]) -> None:
+        """Map the memory of a node, whose two ranks may read each other's if they can."""
         from mpimcast._native.node import NodeStream
 
         if not isinstance(stream, NodeStream):
             return
+        stream.populate()
         refused = {rank: why for rank, why in enumerate(refusals) if why}
         if not refused:
             stream.begin_cross_reads()

@@ -104,11 +104,18 @@ uint64_t mmc_node_stream_bytes(uint32_t nmembers, uint32_t nslots,
 
 /*
  * Creates a stream, and writes it to `*stream`. Its memory in the segment must be all
- * zero, and no other stream's. Returns 0, -MMC_EINVAL or -MMC_ENOMEM.
+ * zero, and no other stream's. Of a small stream's slots, this member's share comes to lie
+ * near the calling thread. Returns 0, -MMC_EINVAL or -MMC_ENOMEM.
  */
 int mmc_node_stream_create(struct mmc_node *node,
 			   const struct mmc_node_stream_options *options,
 			   struct mmc_node_stream **stream);
+
+/*
+ * Maps the pages of a small stream; its first operations would otherwise stop at each,
+ * and seem slower than they are. All members have created the stream before.
+ */
+void mmc_node_stream_populate(struct mmc_node_stream *stream);
 
 /*
  * Tries to read a word in the own memory of each member, all of which have opened the

@@ -163,21 +163,49 @@ static bool draw_map(struct mmc_node_stream *stream,
 	       stream->member == stream->node->member;
 }
 
-/*
- * Maps the pages of a small stream now: its first operations would otherwise stop at
- * each, and seem slower than they are. Kernels before Linux 5.14 cannot do it.
- */
-static void populate(const struct mmc_node_stream *stream)
+static bool is_small(const struct mmc_node_stream *stream)
 {
-	uintptr_t begin = (uintptr_t)stream->head &
-			  ~(uintptr_t)(PAGE_BYTES - 1);
-	uint64_t nbytes = mmc_node_stream_bytes(stream->node->nmembers,
-						stream->options.nslots,
-						stream->options.slot_bytes);
+	return mmc_node_stream_bytes(stream->node->nmembers,
+				     stream->options.nslots,
+				     stream->options.slot_bytes) <=
+	       POPULATED_BYTES_MAX;
+}
 
-	nbytes += (uintptr_t)stream->head - begin;
-	if (nbytes <= POPULATED_BYTES_MAX)
-		madvise((void *)begin, nbytes, MADV_POPULATE_WRITE);
+/*
+ * Maps the pages of some bytes of the segment. Those that nobody has touched come to lie
+ * near this process. Kernels before Linux 5.14 cannot do it.
+ */
+static void populate(uint8_t *bytes, uint64_t nbytes)
+{
+	uintptr_t begin = (uintptr_t)bytes & ~(uintptr_t)(PAGE_BYTES - 1);
+
+	madvise((void *)begin, nbytes + ((uintptr_t)bytes - begin),
+		MADV_POPULATE_WRITE);
+}
+
+/*
+ * All members read all of a slot, so each gets an equal share of it near itself: no
+ * memory controller has to serve them all. In an Allgather that is also where it writes.
+ */
+static void touch_share(const struct mmc_node_stream *stream)
+{
+	const struct mmc_node_stream_options *options = &stream->options;
+	uint64_t nmembers = stream->node->nmembers, member = stream->member;
+	uint64_t begin = options->slot_bytes * member / nmembers;
+	uint64_t end = options->slot_bytes * (member + 1) / nmembers;
+
+	for (uint32_t i = 0; i < options->nslots; i++)
+		populate(stream->slots + i * options->slot_bytes + begin,
+			 end - begin);
+}
+
+void mmc_node_stream_populate(struct mmc_node_stream *stream)
+{
+	if (is_small(stream))
+		populate((uint8_t *)stream->head,
+			 mmc_node_stream_bytes(stream->node->nmembers,
+					       stream->options.nslots,
+					       stream->options.slot_bytes));
 }
 
 int mmc_node_stream_create(struct mmc_node *node,
@@ -211,7 +239,8 @@ int mmc_node_stream_create(struct mmc_node *node,
 		release(made);
 		return -MMC_EINVAL;
 	}
-	populate(made);
+	if (is_small(made))
+		touch_share(made);
 	made->options.nodes = NULL;
 	made->options.leaders = NULL;
 	pthread_mutex_init(&made->mutex, NULL);
