@@ -6,6 +6,7 @@
 
 #include "node/places.h"
 #include "node/tracing.h"
+#include "support/bits.h"
 #include "support/error.h"
 
 /*
@@ -13,6 +14,9 @@
  * and they might take it for dead.
  */
 #define CROSS_BYTES_MAX (UINT64_C(1) << 30)
+
+/* Longer pieces of a Bcast on one node overlap less, and shorter ones are too many. */
+#define BCAST_PIECE_BYTES (UINT64_C(64) << 10)
 
 /* Mixes `value` into a digest (FNV-1a, by words). */
 static uint32_t mixed(uint32_t digest, uint64_t value)
@@ -155,6 +159,24 @@ static bool crosses(const struct mmc_node_request *request)
 }
 
 /*
+ * Returns the bytes that a piece may take. A result that arrives in place needs no slots,
+ * so any piece fits. In a Bcast on one node the others copy a piece while the root copies
+ * the next one, so there should be several.
+ */
+static uint64_t room_bytes(const struct mmc_node_request *request)
+{
+	const struct mmc_node_stream *stream = request->stream;
+	uint64_t slot_bytes = stream->options.slot_bytes;
+
+	if (request->delivery == MMC_NODE_IN_PLACE)
+		return UINT64_MAX;
+	if (request->operation.kind == MMC_BCAST && stream->map.nnodes == 1 &&
+	    request->delivery == MMC_NODE_COPIES)
+		return mmc_min_u64(slot_bytes, BCAST_PIECE_BYTES);
+	return slot_bytes;
+}
+
+/*
  * Cuts the operation into pieces, and sets its digest. Returns false if it would have
  * too many pieces.
  */
@@ -169,11 +191,7 @@ static bool plan(struct mmc_node_request *request)
 
 	request->delivery = choose_delivery(request);
 	request->pieces = blocks(request);
-	/* A result that arrives in place needs no slots, so any piece fits. */
-	fits = mmc_pieces_cut(&request->pieces,
-			      request->delivery == MMC_NODE_IN_PLACE
-				      ? UINT64_MAX
-				      : stream->options.slot_bytes);
+	fits = mmc_pieces_cut(&request->pieces, room_bytes(request));
 	request->is_large = request->pieces.total_bytes >=
 			    MMC_PAST_CACHES_BYTES_MIN;
 	if (crosses(request))

@@ -189,7 +189,7 @@ class NodeStream:
         self.layout = layout
 
     def populate(self) -> None:
-        """Map the memory of a small stream, which all ranks of the node have created."""
+        """Map a small stream's memory; all ranks of the node have created it."""
         lib.mmc_node_stream_populate(self.c)
 
     def begin_cross_reads(self) -> None:

@@ -228,7 +228,7 @@ class _Making:
         return self._stream
 
     def _prepare(self, stream: AnyStream, refusals: list[str]) -> None:
-        """Map the memory of a node, whose two ranks may read each other's if they can."""
+        """Map a node's memory; let two ranks read each other's unless one cannot."""
         from mpimcast._native.node import NodeStream
 
         if not isinstance(stream, NodeStream):

@@ -91,6 +91,39 @@ static struct mmc_node_request *start_bcast(struct members *members,
 	return request;
 }
 
+/* So the others copy one while the root copies the next. */
+static void a_bcast_on_one_node_takes_several_pieces(void)
+{
+	static uint8_t results[2][3 * 65536 + 1];
+	struct mmc_node_stream_options options = members_options(2);
+	struct mmc_node_request *requests[2];
+	struct members members;
+
+	options.slot_bytes = 512 << 10;
+	members_open(&members, 2, options);
+	memset(results[0], 7, sizeof(results[0]));
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct mmc_operation operation = {
+			.kind = MMC_BCAST,
+			.block_bytes = sizeof(results[i]),
+			.recv = results[i],
+		};
+
+		CHECK(mmc_node_start(members.streams[i], &operation, 0,
+				     &requests[i]) >= 0);
+		if (i == 0)
+			CHECK_EQ(requests[0]->pieces.npieces, 4);
+	}
+	CHECK_EQ(mmc_node_request_wait(requests[0], 0), 0);
+	if (requests[1] != NULL) {
+		CHECK_EQ(mmc_node_request_wait(requests[1], 0), 0);
+		mmc_node_request_free(requests[1]);
+	}
+	CHECK_BYTES(results[1], results[0], sizeof(results[0]));
+	mmc_node_request_free(requests[0]);
+	members_close(&members);
+}
+
 static void tables_are_not_read_after_the_start(void)
 {
 	uint64_t sizes[2] = { 3, 5 };
@@ -242,6 +275,7 @@ static void a_queued_request_lacks_everything(void)
 CHECK_MAIN(CHECK_TEST(random_programs_end_as_mpi_says),
 	   CHECK_TEST(operations_of_too_many_pieces_are_refused),
 	   CHECK_TEST(wrong_arguments_are_refused),
+	   CHECK_TEST(a_bcast_on_one_node_takes_several_pieces),
 	   CHECK_TEST(tables_are_not_read_after_the_start),
 	   CHECK_TEST(requests_are_used_again),
 	   CHECK_TEST(a_request_says_whom_it_awaits),

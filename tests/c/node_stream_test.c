@@ -258,8 +258,8 @@ static int count_pages(const uint8_t *begin, uint32_t npages)
 static bool has_small_pages(void)
 {
 	char word[64] = "";
-	FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/shmem_enabled",
-			   "r");
+	FILE *file =
+		fopen("/sys/kernel/mm/transparent_hugepage/shmem_enabled", "r");
 	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	bool populates = madvise(page, 4096, 23) == 0;

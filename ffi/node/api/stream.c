@@ -165,10 +165,9 @@ static bool draw_map(struct mmc_node_stream *stream,
 
 static bool is_small(const struct mmc_node_stream *stream)
 {
-	return mmc_node_stream_bytes(stream->node->nmembers,
-				     stream->options.nslots,
-				     stream->options.slot_bytes) <=
-	       POPULATED_BYTES_MAX;
+	return mmc_node_stream_bytes(
+		       stream->node->nmembers, stream->options.nslots,
+		       stream->options.slot_bytes) <= POPULATED_BYTES_MAX;
 }
 
 /*
