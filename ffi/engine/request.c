@@ -10,6 +10,7 @@
 #include "engine/operation.h"
 #include "engine/receive.h"
 #include "engine/spares.h"
+#include "support/bits.h"
 #include "support/error.h"
 
 /*
@@ -281,4 +282,18 @@ void mmc_request_set_ready(struct mmc_request *request)
 	request->operation.unready = 0;
 	put_own_block(request);
 	mmc_stream_start_queued(stream, mmc_team_now_ns(stream->team));
+}
+
+/* Long waits return to their callers less often: after an eighth of the time so far. */
+#define SLICE_PART 8
+
+uint64_t mmc_request_slice_ns(const struct mmc_request *request,
+			      uint64_t slice_ns, uint64_t now_ns)
+{
+	uint64_t waited_ns = now_ns - request->start_ns;
+
+	if (request->op == NULL || !mmc_op_has_begun(request->op))
+		return slice_ns;
+	return mmc_max_u64(slice_ns, mmc_min_u64(waited_ns / SLICE_PART,
+						 MMC_SLICES_MAX * slice_ns));
 }

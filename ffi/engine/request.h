@@ -23,4 +23,13 @@ void mmc_stream_start_queued(struct mmc_stream *stream, uint64_t now_ns);
 /* Puts the block of a request that was not ready in its place, and activates what can be. */
 void mmc_request_set_ready(struct mmc_request *request);
 
+/*
+ * Returns for how long a call may wait for a request that is not complete, if it asks for
+ * `slice_ns`. As long as some rank has not entered the operation, the MPI library may
+ * have to make progress for that; later calls return ever less often, see MMC_SLICES_MAX.
+ * The caller holds the progress lock.
+ */
+uint64_t mmc_request_slice_ns(const struct mmc_request *request,
+			      uint64_t slice_ns, uint64_t now_ns);
+
 #endif

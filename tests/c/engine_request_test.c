@@ -170,7 +170,45 @@ static void an_unready_operation_is_cancelled(void)
 	hub_close();
 }
 
-CHECK_MAIN(CHECK_TEST(a_queue_in_order), CHECK_TEST(this_ranks_block),
-	   CHECK_TEST(an_unready_operation_waits),
+/* Waits grow with the time that has passed, but not while a rank is absent. */
+static void the_slices_of_a_wait(void)
+{
+	/* More than the messages of the entry barrier carry. */
+	enum { BLOCK_BYTES = 64 * HUB_CHUNK_BYTES };
+	static uint8_t results[2][2 * BLOCK_BYTES];
+	const uint64_t slice_ns = MMC_MS_NS;
+	struct mmc_request *requests[2];
+	uint64_t start_ns;
+
+	hub_open(&pair);
+	requests[0] = hub_gather(0, results[0], BLOCK_BYTES);
+	start_ns = requests[0]->start_ns;
+	hub_settle();
+	CHECK_EQ(mmc_request_slice_ns(requests[0], slice_ns,
+				      start_ns + MMC_S_NS),
+		 slice_ns);
+	requests[1] = hub_gather(1, results[1], BLOCK_BYTES);
+	/* Rank 1 has heard of rank 0, which does not send yet. */
+	start_ns = requests[1]->start_ns;
+	while (!mmc_op_has_begun(requests[1]->op))
+		mmc_engine_step(hub[1].engine);
+	CHECK_EQ(mmc_request_wait(requests[1], 0), MMC_EAGAIN);
+	CHECK_EQ(mmc_request_slice_ns(requests[1], slice_ns, start_ns),
+		 slice_ns);
+	CHECK_EQ(mmc_request_slice_ns(requests[1], slice_ns,
+				      start_ns + 24 * slice_ns),
+		 3 * slice_ns);
+	CHECK_EQ(mmc_request_slice_ns(requests[1], slice_ns,
+				      start_ns + MMC_S_NS),
+		 MMC_SLICES_MAX * slice_ns);
+	for (uint32_t r = 0; r < 2; r++) {
+		CHECK(hub_complete(requests[r], MMC_S_NS));
+		mmc_request_free(requests[r]);
+	}
+	hub_close();
+}
+
+CHECK_MAIN(CHECK_TEST(the_slices_of_a_wait), CHECK_TEST(a_queue_in_order),
+	   CHECK_TEST(this_ranks_block), CHECK_TEST(an_unready_operation_waits),
 	   CHECK_TEST(an_unready_operation_is_cancelled),
 	   CHECK_TEST(nonsense_is_refused), CHECK_TEST(a_poisoned_queue))

@@ -24,24 +24,6 @@ static int outcome(struct mmc_request *request)
 	return request->failure.error;
 }
 
-/* Long waits return to their callers less often: after an eighth of the time so far. */
-#define SLICE_PART 8
-
-/*
- * Returns for how long a call with a slice of `slice_ns` may wait. The caller holds the
- * progress lock.
- */
-static uint64_t wait_ns(const struct mmc_request *request, uint64_t slice_ns)
-{
-	uint64_t waited_ns =
-		mmc_team_now_ns(request->stream->team) - request->start_ns;
-
-	if (request->op == NULL || !mmc_op_has_begun(request->op))
-		return slice_ns;
-	return mmc_max_u64(slice_ns, mmc_min_u64(waited_ns / SLICE_PART,
-						 MMC_SLICES_MAX * slice_ns));
-}
-
 /* Leaves the engine, for a moment only if the caller has to come back for `request`. */
 static void leave(struct mmc_engine *engine, const struct mmc_request *request)
 {
@@ -98,8 +80,9 @@ int mmc_request_wait(struct mmc_request *request, uint64_t slice_ns)
 	rv = mmc_engine_enter(engine);
 	if (rv != 0)
 		return rv;
-	mmc_engine_wait_for(engine, request,
-			    mmc_clock_now_ns() + wait_ns(request, slice_ns));
+	slice_ns = mmc_request_slice_ns(request, slice_ns,
+					mmc_team_now_ns(request->stream->team));
+	mmc_engine_wait_for(engine, request, mmc_clock_now_ns() + slice_ns);
 	leave(engine, request);
 	return outcome(request);
 }
