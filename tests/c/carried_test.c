@@ -151,6 +151,8 @@ static void hostile_blocks(void)
 	mmc_op_on_carried(op, 3, 0, net.now_ns);
 	CHECK_EQ(op->npresent, 3);
 	CHECK_EQ(mmc_op_on_part(op, 3, 0, 6, &run), MMC_VERDICT_DUPLICATE);
+	/* A part that comes again is a message, and no chunk. */
+	CHECK_EQ(net.ranks[0].counters.value[MMC_COUNT_RX_DUPLICATE_CHUNKS], 0);
 	net_close(&net);
 }
 

@@ -84,11 +84,8 @@ enum mmc_verdict mmc_op_on_part(struct mmc_op *op, uint32_t source,
 	    nbytes != mmc_min_u32(all_bytes - first, MMC_PART_BYTES))
 		return MMC_VERDICT_FOREIGN;
 	if (op->state != MMC_OP_ENTRY ||
-	    (op->parts.arrived[round] >> first / MMC_PART_BYTES & 1) != 0) {
-		mmc_count(op->config.counters, MMC_COUNT_RX_DUPLICATE_CHUNKS,
-			  1);
+	    (op->parts.arrived[round] >> first / MMC_PART_BYTES & 1) != 0)
 		return MMC_VERDICT_DUPLICATE;
-	}
 	return MMC_VERDICT_PLACE;
 }
 
