@@ -20,9 +20,18 @@ def learn() -> list[MPI.Datatype]:
     known = [
         each
         for each in vars(MPI).values()
-        if isinstance(each, MPI.Datatype)
-        and each != MPI.DATATYPE_NULL
-        and each.is_predefined
+        if isinstance(each, MPI.Datatype) and _is_predefined(each)
     ]
     TYPE_SIZES.update((id(each), each.Get_size()) for each in known)
     return known
+
+
+def _is_predefined(datatype: MPI.Datatype) -> bool:
+    """Return whether a datatype is predefined, and there in this MPI library.
+
+    Open MPI 4 has handles even of Fortran's types that it was built without.
+    """
+    try:
+        return datatype != MPI.DATATYPE_NULL and datatype.is_predefined
+    except MPI.Exception:
+        return False

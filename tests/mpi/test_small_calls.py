@@ -17,6 +17,7 @@ from gathering import started
 from mpi4py import MPI
 
 from mpimcast import Intracomm
+from mpimcast._mpi import sizes
 from mpimcast._session import collectives
 
 Make = Callable[..., Intracomm]
@@ -127,6 +128,24 @@ def test_quick_check(make_opened: Make, name: str, monkeypatch: Any) -> None:
     for kind in ("Bcast", "_Gathering", "Allgather", "Allgatherv"):
         monkeypatch.setattr(getattr(collectives, kind), "__init__", refuse)
     CALLS[name](comm, Buffers(comm))
+
+
+class Lacking(MPI.Datatype):
+    """A datatype of a language for which the MPI library was not built."""
+
+    @property
+    def is_predefined(self) -> bool:
+        """Raise the error that the library would return."""
+        raise MPI.Exception(MPI.ERR_TYPE)
+
+
+def test_datatypes_that_the_library_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open MPI 4 refuses those of Fortran; the others are known nevertheless."""
+    lacking = Lacking(MPI.BYTE)
+    monkeypatch.setattr(MPI, "LACKING", lacking, raising=False)
+    known = sizes.learn.__wrapped__()
+    assert any(each is MPI.DOUBLE for each in known)
+    assert not any(each is lacking for each in known)
 
 
 @pytest.mark.parametrize("transport", ["udp", "mpi"])
