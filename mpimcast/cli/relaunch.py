@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from mpimcast._launch import mpirun
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,8 +23,7 @@ def relaunch(command: str, argv: Sequence[str]) -> None:
 
     Do nothing if this process has been launched, or if there is no launcher.
     """
-    beside = Path(sys.executable).parent
-    launcher = shutil.which("mpirun", path=f"{beside}{os.pathsep}{os.environ['PATH']}")
+    launcher = mpirun.find()
     if launcher is None or any(name in os.environ for name in _LAUNCHED):
         return
     # Open MPI 5's launcher, PRRTE, reads these variables; others ignore them.

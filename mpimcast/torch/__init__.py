@@ -7,11 +7,13 @@ kinds run unchanged. Importing this package imports torch, initialises MPI, and 
 the backend known to torch. README.md in the folder above has a section on it.
 """
 
-from mpimcast.torch import version
+from mpimcast.torch import torchrun, version
 
 version.require()
+torchrun.join()
 
-# What follows imports torch, which only now is known to be of the right version.
+# What follows imports torch, which only now is known to be of the right version, and
+# initialises MPI, which only now finds this process's place.
 from mpimcast.torch import backend
 from mpimcast.torch.all_gather import AllGather
 from mpimcast.torch.fsdp import Collectives, apply

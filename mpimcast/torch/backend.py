@@ -53,11 +53,10 @@ def _of_all(options: Any) -> MPI.Intracomm:
     nprocesses = MPI.COMM_WORLD.Get_size()
     if nprocesses != options.group_size:
         raise RuntimeError(
-            f"torch has {options.group_size} ranks, but MPI has {nprocesses}: the "
-            "processes of a job can only speak MPI to each other if MPI's launcher has "
-            "started them, and torchrun is none. Start the job by "
-            f"`mpirun -n {options.group_size} python train.py`, or by srun, without "
-            "torchrun"
+            f"torch has {options.group_size} ranks, but MPI has {nprocesses}: start "
+            f"the job by torchrun, `mpirun -n {options.group_size} python ...` or "
+            "srun. Under torchrun import mpimcast.torch before mpi4py.MPI, which "
+            "initialises MPI, and have the mpirun of your MPI library in PATH"
         )
     world = MPI.Intracomm(MPI.COMM_WORLD)
     return MPI.Intracomm(world.Split(0, options.group_rank))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,8 +53,10 @@ class ProcessGroup(dist.ProcessGroup):
     ) -> None:
         rank, size = comm.Get_rank(), comm.Get_size()
         super().__init__(rank, size)
+        # If torchrun has started ranks anew, their forerunners' addresses are there.
+        prefix = comm.bcast(f"gloo/{secrets.token_hex(8)}")
         gloo = dist.ProcessGroupGloo(
-            dist.PrefixStore("gloo/", store), rank, size, timeout
+            dist.PrefixStore(prefix, store), rank, size, timeout
         )
         kind = dist.ProcessGroup.BackendType.GLOO
         self._set_default_backend(kind)

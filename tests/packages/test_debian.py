@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from checkout import make_environment
-from support import BIN, ROOT, require_tool, run
+from support import BIN, ROOT, require_tool, run, torch_variables
 
 # What openmpi-bin needs, but for what Debian's Slurm needs as well.
 PACKAGES = (
@@ -63,3 +63,17 @@ def test_mpi(openmpi: dict[str, str], tmp_path: Path, long: bool) -> None:
     (said,) = (tmp_path / "said").glob("*/rank.0/stdout")
     assert " passed" in said.read_text().splitlines()[-1]
     assert "Open MPI v4" in said.read_text()
+
+
+@pytest.mark.long
+def test_torchrun(openmpi: dict[str, str]) -> None:
+    """The library's launcher gives torchrun's processes their places."""
+    said = run(
+        [
+            *("python", "-m", "torch.distributed.run", "--standalone"),
+            *("--nproc-per-node", "2", "tests/training/torchrun_rank.py"),
+        ],
+        limit_s=LIMIT_S,
+        **{**openmpi, **torch_variables(), "MPIMCAST_TRANSPORT": "udp"},
+    )
+    assert "rank 1 of 2: " in said

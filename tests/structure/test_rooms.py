@@ -31,8 +31,9 @@ ROOMS = {
     "_native": {"errors", "stranger", "_support", "_native.core", "_settings"},
     "_device": {"errors"},
     "_mpi": {"errors", "_support", "_settings", "_device"},
+    "_launch": {"errors"},
 }
-ROOMS["_session"] = set(ROOMS)
+ROOMS["_session"] = set(ROOMS) - {"_launch"}
 ROOMS["comm"] = {"_session", "_mpi"}
 ROOMS["memory"] = {"_native", "_support", "comm"}
 ROOMS["torch"] = set(ROOMS)

@@ -117,8 +117,8 @@ def test_guide(torch: dict[str, str], nranks: int, tmp_path: Path) -> None:
     assert counts == [0] if nranks == 1 else min(counts) >= 8, said
 
 
-# What a process of torchrun's is told, and what it then does.
-UNDER_TORCHRUN = """
+# MPI's launcher has not started this process, and neither has torchrun.
+STARTED_ALONE = """
 import torch.distributed as dist, mpimcast.torch
 dist.init_process_group("mpimcast", store=dist.HashStore(), rank=0, world_size=2)
 """
@@ -140,7 +140,7 @@ Reducer(MPI.COMM_WORLD)
 @pytest.mark.parametrize(
     ("program", "words"),
     [
-        (UNDER_TORCHRUN, ("torch has 2 ranks, but MPI has 1", "mpirun -n 2 python")),
+        (STARTED_ALONE, ("torch has 2 ranks, but MPI has 1", "mpirun -n 2 python")),
         (WITHOUT_SHARDS, ("no module of this model was sharded by FSDP2",)),
         (WITHOUT_THREADS, ("needs MPI.THREAD_MULTIPLE, but MPI was",)),
     ],
