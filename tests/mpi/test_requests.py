@@ -20,6 +20,8 @@ from gathering import (
 )
 from mpi4py import MPI
 
+from mpimcast._mpi.buffers import Message
+from mpimcast._session.pending import Pending
 from mpimcast.requests import Prequest, Request
 
 # Calls that return when the request is complete, and calls that return whether it is.
@@ -89,6 +91,32 @@ def test_data_with_gaps(make_opened: Make, way: str) -> None:
     assert (place[:, :, 1:] == -1).all()
     rows.Free()
     datatype.Free()
+
+
+def test_freeing_frees_no_datatype(
+    make_opened: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MPICH 4.0 aborts if a datatype is freed while MPI frees the request."""
+    inside, freed = [False], []
+    free, delete = Pending._free, Message.__del__  # noqa: SLF001 -- is watched
+
+    def watched(pending: Pending) -> None:
+        inside[0] = True
+        free(pending)
+        inside[0] = False
+
+    def deleted(message: Message) -> None:
+        freed.append(inside[0])
+        delete(message)
+
+    monkeypatch.setattr(Pending, "_free", watched)
+    monkeypatch.setattr(Message, "__del__", deleted)
+    comm = make_opened()
+    gaps = MPI.INT32_T.Create_vector(10, 1, 3).Commit()
+    comm.Ibcast([np.zeros(30, np.int32), 1, gaps]).Wait()
+    gaps.Free()
+    assert freed
+    assert not any(freed)
 
 
 def test_in_place(make_opened: Make) -> None:
