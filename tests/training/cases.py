@@ -29,6 +29,8 @@ class Case:
         Whether some parameters are not trained.
     nparts : int
         How many parts of a batch accumulate gradients before they are reduced.
+    separate : bool
+        Whether FSDP2 reduces gradients in a process group of their own.
     hybrid : bool
         Whether pairs of four ranks shard, and both pairs have copies (HSDP).
     tolerance : float
@@ -42,6 +44,7 @@ class Case:
     reduce_dtype: torch.dtype | None = None
     frozen: bool = False
     nparts: int = 1
+    separate: bool = False
     hybrid: bool = False
     tolerance: float = 1e-6
 
@@ -55,6 +58,7 @@ CASES = {
     "frozen": Case(frozen=True),
     "accumulated": Case(nparts=3),
     "mixed": Case(param_dtype=BF16, reduce_dtype=torch.float32),
+    "separate": Case(separate=True),
     "hybrid": Case(hybrid=True),
     "halves": Case(param_dtype=BF16, tolerance=2e-2),
     "halves accumulated": Case(param_dtype=BF16, frozen=True, nparts=2, tolerance=2e-2),
@@ -99,6 +103,8 @@ def shard(case: Case, model: torch.nn.Sequential) -> None:
             block, mesh=mesh, reshard_after_forward=case.reshard, mp_policy=policy
         )
     fully_shard(model, mesh=mesh, mp_policy=policy)
+    if case.separate:
+        model.set_separate_reduce_scatter_group()
 
 
 def batch_of(step: int) -> tuple[torch.Tensor, torch.Tensor]:
