@@ -161,7 +161,7 @@ def _await_relay(
     how = f"ended with status {launcher.returncode}"
     if launcher.returncode is None:
         launcher.kill()
-        how = f"has not launched all in {_LIMIT_S:.0f} s"
+        how = f"has not launched all in {_LIMIT_S:g} s"
     raise LauncherError(
         f"MPI's launcher {how}, before the ranks were there; it was called as "
         f"`{shlex.join(map(str, launcher.args))}`"  # type: ignore[arg-type]
@@ -192,10 +192,16 @@ def _run(command: str) -> None:
 def _accept(listener: socket.socket) -> socket.socket:
     """Return the connection to this process's relay."""
     listener.settimeout(_LIMIT_S)
-    while True:
-        connection = sockets.accept(listener)
-        if connection is not None:
-            return connection
+    try:
+        while True:
+            connection = sockets.accept(listener)
+            if connection is not None:
+                return connection
+    except TimeoutError:
+        raise LauncherError(
+            f"MPI's launcher has launched no relay for this process in {_LIMIT_S:g} s: "
+            "rank 0 says why, or see whether other ranks import mpimcast.torch"
+        ) from None
 
 
 def _bid_farewell(connection: int, pid: int) -> None:

@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 from typing import TYPE_CHECKING
 
-from mpimcast._launch import job
+from mpimcast._launch import address, job
 
 if TYPE_CHECKING:
     from torch.distributed import Store
@@ -31,7 +30,9 @@ def join() -> None:
     if is_torchruns and "mpi4py.MPI" not in sys.modules:
         rank, nranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         if nranks > 1:
-            job.join(job.Process(rank, nranks, _address()), _store())
+            port = int(os.environ["MASTER_PORT"])
+            own = address.towards(os.environ["MASTER_ADDR"], port)
+            job.join(job.Process(rank, nranks, own), _store())
 
 
 def _store() -> Store:
@@ -44,14 +45,3 @@ def _store() -> Store:
     store, _, _ = next(dist.rendezvous("env://"))
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     return dist.PrefixStore(f"mpimcast/launch/{attempt}", store)
-
-
-def _address() -> str:
-    """Return the address of this host's by which the other hosts reach it."""
-    master = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    family, _, _, _, address = socket.getaddrinfo(*master, type=socket.SOCK_DGRAM)[0]
-    with socket.socket(family, socket.SOCK_DGRAM) as unsent:
-        unsent.connect(address)
-        found: str = unsent.getsockname()[0]
-    # Launchers take a colon for the end of a host's name.
-    return socket.gethostname() if family == socket.AF_INET6 else found

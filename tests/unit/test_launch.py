@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from support import BIN
 
-from mpimcast._launch import job, mpirun, place, remote_shell, sockets
+from mpimcast._launch import address, job, mpirun, place, remote_shell, sockets
 from mpimcast._launch.mpirun import LauncherError
 
 TOKEN = f"test-{os.getpid()}"
@@ -113,6 +113,14 @@ def test_a_launcher_that_ends(monkeypatch: pytest.MonkeyPatch, program: str) -> 
         job.join(job.Process(0, 1, "host"), Words())
 
 
+def test_no_relay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process waits for its relay for a limited time."""
+    monkeypatch.setattr(job, "_LIMIT_S", 0.1)
+    store = Words(agreed=json.dumps([TOKEN, {"host": [0, 1]}]).encode())
+    with pytest.raises(LauncherError, match=r"no relay for this process in 0\.1 s"):
+        job.join(job.Process(1, 2, "host"), store)
+
+
 def test_join() -> None:
     """A process takes the only place of a job, and MPI finds it."""
     program = (
@@ -166,11 +174,31 @@ def test_other_users() -> None:
             connection.close()
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.1.1", "localhost", "::1"])
+def test_addresses_of_no_use_elsewhere(host: str) -> None:
+    """A host is called by its name if others cannot use its address."""
+    try:
+        found = address.towards(host, 1)
+    except OSError:
+        pytest.skip(f"this machine has no {host}")
+    assert found == socket.gethostname()
+
+
+def test_address() -> None:
+    """A host is called by the address from which it sends to others, if it can send."""
+    try:
+        found = address.towards("192.0.2.1", 1)
+    except OSError:
+        pytest.skip("this machine has no way to other hosts")
+    assert found.count(".") == 3
+    assert address.towards(found, 1) == found
+
+
 def test_hosts() -> None:
     """Processes agree on hosts in the order of their first ranks."""
     store = Words()
-    for rank, address in enumerate(["b", "a", "b", "a", "c"]):
-        store.set(f"address/{rank}", address)
+    for rank, host in enumerate(["b", "a", "b", "a", "c"]):
+        store.set(f"address/{rank}", host)
     process = job.Process(0, 5, "b")
     token, hosts = job._agree(process, store)  # noqa: SLF001 -- what is tested
     assert hosts == {"b": [0, 2], "a": [1, 3], "c": [4]}
