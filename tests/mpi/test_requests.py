@@ -115,7 +115,7 @@ def test_freeing_frees_no_datatype(
     gaps = MPI.INT32_T.Create_vector(10, 1, 3).Commit()
     comm.Ibcast([np.zeros(30, np.int32), 1, gaps]).Wait()
     gaps.Free()
-    assert freed
+    assert freed or comm.size == 1  # a rank alone has no operation of ours
     assert not any(freed)
 
 
