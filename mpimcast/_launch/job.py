@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Launches an MPI job, and lets the processes of this one take its ranks' places."""
+"""Launches an MPI job of relays, whose places processes of another job take."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from mpimcast._launch.mpirun import LauncherError
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Sequence
 
 _LIMIT_S = 300.0
 
@@ -31,8 +32,8 @@ _POLL_S = 0.1
 _RELAY = (sys.executable, "-m", "mpimcast._launch.relay")
 _SHELL = (sys.executable, "-m", "mpimcast._launch.remote_shell")
 
-# Open MPI's launcher wants root to say that root is meant. Whoever has started the
-# processes of this job has decided so already.
+# Open MPI's launcher refuses to run as root without these. The user who runs the
+# processes as root has decided to already.
 _ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 # Connections and processes that stay for as long as this process lives.
@@ -40,10 +41,10 @@ _kept: list[object] = []
 
 
 class Store(Protocol):
-    """Where the processes leave words for each other, such as torch's TCPStore."""
+    """A key-value store that the processes share, such as torch's TCPStore."""
 
     def set(self, key: str, value: str) -> None:
-        """Leave a value."""
+        """Store a value."""
 
     def get(self, key: str) -> bytes:
         """Wait for a value, and return it."""
@@ -76,32 +77,31 @@ def join(process: Process, store: Store) -> None:
     process
         This process.
     store
-        A store that is empty; what it holds afterwards is of no use.
+        A store without keys, which nothing else uses.
 
     Raises
     ------
     LauncherError
         If MPI's launcher cannot be started, or ends early.
     """
-    token, hosts = _agree(process, store)
+    token, hosts = agree(process, store)
     order = [rank for ranks in hosts.values() for rank in ranks]
     with sockets.listen(token, order.index(process.rank)) as listener:
         store.set(f"listening/{process.rank}", "")
         if process.rank == 0:
             connection = _launch(token, hosts, store, listener)
         else:
-            first_address = next(iter(hosts))
-            ranks = hosts[process.address]
-            if process.address != first_address and process.rank == ranks[0]:
-                _run(store.get(f"command/{process.address}").decode())
+            if process.rank == hosts[process.address][0]:
+                command = store.get(f"command/{process.address}").decode()
+                _start(["/bin/sh", "-c", command])
             connection = _accept(listener)
     place.receive(connection).take()
     # It stays open until the process ends, which is after it has finalised MPI.
     atexit.register(_bid_farewell, connection.detach(), os.getpid())
 
 
-def _agree(process: Process, store: Store) -> tuple[str, dict[str, list[int]]]:
-    """Return what only this job knows, and each host's ranks by address. Collective."""
+def agree(process: Process, store: Store) -> tuple[str, dict[str, list[int]]]:
+    """Return a secret of this job, and each host's ranks by address. Collective."""
     store.set(f"address/{process.rank}", process.address)
     if process.rank == 0:
         hosts: dict[str, list[int]] = {}
@@ -128,12 +128,15 @@ def _launch(
         shell.write_text(f'#!/bin/sh\nexec {shlex.join([*_SHELL, token])} "$@"\n')
         shell.chmod(0o700)
         counts = {address: len(ranks) for address, ranks in hosts.items()}
-        launcher = subprocess.Popen(
-            [*mpirun.command(counts, str(shell)), *_RELAY, token],
-            stdin=subprocess.DEVNULL,
-            env={**place.without(os.environ), **_ROOT},
+        command = mpirun.command(counts, str(shell))
+        launcher = _start([*command, *_RELAY, token])
+        connection = _await_relay(launcher, listener, shells, store, len(hosts))
+    if connection is None:
+        raise LauncherError(
+            f"MPI's launcher {_failure(launcher)} before all ranks were there; it was "
+            f"called as `{shlex.join(command)}`"
         )
-        return _await_relay(launcher, listener, shells, store, len(hosts))
+    return connection
 
 
 def _await_relay(
@@ -142,10 +145,10 @@ def _await_relay(
     shells: socket.socket,
     store: Store,
     nhosts: int,
-) -> socket.socket:
-    """Return the connection to this process's relay.
+) -> socket.socket | None:
+    """Return the connection to this process's relay; None if the launcher fails.
 
-    Meanwhile pass the launcher's command for each other host on.
+    Meanwhile, pass on the launcher's command for each other host.
     """
     connection, npassed = None, 0
     deadline_s = time.monotonic() + _LIMIT_S
@@ -156,16 +159,16 @@ def _await_relay(
         if listener in ready and connection is None:
             connection = sockets.accept(listener)
         if connection is not None and npassed >= nhosts - 1:
-            _kept.append(launcher)
             return connection
-    how = f"ended with status {launcher.returncode}"
-    if launcher.returncode is None:
-        launcher.kill()
-        how = f"has not launched all in {_LIMIT_S:g} s"
-    raise LauncherError(
-        f"MPI's launcher {how}, before the ranks were there; it was called as "
-        f"`{shlex.join(map(str, launcher.args))}`"  # type: ignore[arg-type]
-    )
+    return None
+
+
+def _failure(launcher: subprocess.Popen[bytes]) -> str:
+    """Return what a launcher did that has not launched all; end it if it goes on."""
+    if launcher.returncode is not None:
+        return f"ended with status {launcher.returncode}"
+    launcher.kill()
+    return f"took more than {_LIMIT_S:g} s"
 
 
 def _pass_on(connection: socket.socket | None, store: Store) -> bool:
@@ -178,15 +181,15 @@ def _pass_on(connection: socket.socket | None, store: Store) -> bool:
     return True
 
 
-def _run(command: str) -> None:
-    """Start what the launcher wants to be run on this host."""
-    process = subprocess.Popen(  # noqa: S602 -- the launcher's command is for a shell
+def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start a program of the launcher, which lives as long as it likes."""
+    process = subprocess.Popen(
         command,
-        shell=True,
         stdin=subprocess.DEVNULL,
         env={**place.without(os.environ), **_ROOT},
     )
     _kept.append(process)
+    return process
 
 
 def _accept(listener: socket.socket) -> socket.socket:
@@ -205,9 +208,9 @@ def _accept(listener: socket.socket) -> socket.socket:
 
 
 def _bid_farewell(connection: int, pid: int) -> None:
-    """Tell the relay that this process, and not a child of it, ends in good order.
+    """Tell the relay that this process, and not a child of it, ends normally.
 
-    Without it, the process has not finalised MPI.
+    A process that dies says nothing, and has not finalised MPI.
     """
     if os.getpid() == pid:
         with contextlib.suppress(OSError):

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,10 +17,12 @@ from mpimcast.errors import Error
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    # Returns the options for hosts, by the number of ranks of each. A launcher calls
-    # the program at a path where it would call ssh.
-    Options = Callable[[Mapping[str, int], str], list[str]]
+    # Returns the options for several hosts, given as HOST:RANKS,..., and the path of a
+    # program that the launcher runs instead of ssh.
+    Across = Callable[[str, str], list[str]]
 
+# Whoever started the processes has decided how many there are, and where they run.
+_OPENMPI = ("--bind-to", "none", "--map-by", "slot:OVERSUBSCRIBE")
 
 # The last version of Open MPI whose launcher is ORTE; PRRTE's options differ.
 _ORTE = 4
@@ -59,55 +62,42 @@ def command(ranks: Mapping[str, int], shell: str) -> list[str]:
     said = subprocess.run(
         [path, "--version"], capture_output=True, text=True, check=False
     )
-    options = _options(path, said.stdout + said.stderr)
-    return [path, *options(ranks, shell)]
+    options, across = _options(path, said.stdout + said.stderr)
+    words = [path, "-n", str(sum(ranks.values())), *options]
+    if len(ranks) > 1:
+        hosts = ",".join(f"{address}:{n}" for address, n in ranks.items())
+        words += across(hosts, shell)
+    return words
 
 
-def _options(path: str, version: str) -> Options:
-    """Return what makes the options for the launcher that says this of its version."""
+def _options(path: str, version: str) -> tuple[tuple[str, ...], Across]:
+    """Return the options for any hosts, and those for several, of a launcher."""
     found = re.search(r"\(Open MPI\) (\d+)\.", version)
     if found:
-        return _openmpi_4 if int(found[1]) <= _ORTE else _openmpi
+        names = ("--mca", "rsh") if int(found[1]) <= _ORTE else ("--prtemca", "ssh")
+        return _OPENMPI, partial(_openmpi, *names)
     if "HYDRA" in version:
-        return _mpich
+        return (), _mpich
     raise LauncherError(
         f"{path} is neither Open MPI's launcher nor MPICH's, and mpimcast knows no "
         f"others: start the ranks by it, without torchrun (it says: {version[:100]!r})"
     )
 
 
-def _openmpi(ranks: Mapping[str, int], shell: str) -> list[str]:
-    return _openmpi_by("--prtemca", "ssh", ranks, shell)
-
-
-def _openmpi_4(ranks: Mapping[str, int], shell: str) -> list[str]:
-    return _openmpi_by("--mca", "rsh", ranks, shell)
-
-
-def _openmpi_by(
-    option: str, component: str, ranks: Mapping[str, int], shell: str
-) -> list[str]:
-    """Return Open MPI's options; versions differ in what they call these two."""
-    words = ["-n", str(sum(ranks.values())), "--bind-to", "none"]
-    words += ["--map-by", "slot:OVERSUBSCRIBE"]
-    if len(ranks) == 1:
-        return words
-    hosts = ",".join(f"{host}:{n}" for host, n in ranks.items())
-    settings = {"plm": component, f"plm_{component}_agent": shell}
-    # The shell is for this process's host only.
-    settings[f"plm_{component}_no_tree_spawn"] = "1"
+def _openmpi(option: str, component: str, hosts: str, shell: str) -> list[str]:
+    settings = {
+        "plm": component,
+        f"plm_{component}_agent": shell,
+        # The shell is on this host only, so no other host may start a third.
+        f"plm_{component}_no_tree_spawn": "1",
+    }
     chosen = [word for k, v in settings.items() for word in (option, k, v)]
-    return [*words, *chosen, "--host", hosts]
+    return [*chosen, "--host", hosts]
 
 
-def _mpich(ranks: Mapping[str, int], shell: str) -> list[str]:
-    words = ["-n", str(sum(ranks.values()))]
-    if len(ranks) == 1:
-        return words
-    hosts = ",".join(f"{host}:{n}" for host, n in ranks.items())
-    this_host = next(iter(ranks))
+def _mpich(hosts: str, shell: str) -> list[str]:
+    this_host, _, _ = hosts.partition(":")
     return [
-        *words,
         *("-launcher", "ssh", "-launcher-exec", shell),
         *("-hosts", hosts, "-localhost", this_host),
     ]

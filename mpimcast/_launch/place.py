@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A process's place in an MPI job, as its launcher tells it.
 
-Launchers tell it by environment variables, which name sockets of the launcher; and
-MPICH's by descriptors of open sockets, whose numbers are in variables. The process that
-initialises MPI need not be the one that was launched: Open MPI's launcher expects some
-process of the same user, and MPICH's whoever has the descriptor.
+Launchers tell it by environment variables: Open MPI's hold addresses of the launcher's
+sockets, and MPICH's the numbers of open sockets. The process that initialises MPI need
+not be the one that was launched: Open MPI's launcher accepts any process of the same
+user, and MPICH's any that has the open socket.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _PREFIXES = ("PMI_", "PMIX_", "OMPI_", "PRTE_", "HYDI_", "MPI_LOCAL")
 
-# What users set for their MPI library begins like what launchers set.
+# Users configure their MPI library by variables with the same prefixes; these stay.
 _USERS = ("OMPI_MCA_", "OMPI_ALLOW_", "PMIX_MCA_", "PRTE_MCA_")
 
 # Launchers ask the batch system for hosts, if these say that there is one.

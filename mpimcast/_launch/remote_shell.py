@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ``mpirun`` calls where it would call ssh, with the same arguments.
+"""The program that ``mpirun`` runs instead of ssh, with ssh's arguments.
 
-``python -m mpimcast._launch.remote_shell TOKEN [OPTION ...] HOST WORD ...`` hands the
-words over to the process that has launched the job, which has a process on that host
-run them as a shell would. It lives as long as the process that it has told.
+``python -m mpimcast._launch.remote_shell TOKEN [OPTION ...] HOST WORD ...`` sends the
+words to the process that launched the job, which has a process on that host run them in
+a shell. It lives as long as the process that launched the job.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ def listen(token: str, purpose: object) -> socket.socket:
     Parameters
     ----------
     token
-        What only the processes of one job know.
+        A secret that the processes of one job share.
     purpose
-        What tells the sockets of a job apart.
+        A name that no other socket of the job on this host has.
     """
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(_name(token, purpose))

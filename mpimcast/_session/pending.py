@@ -97,7 +97,7 @@ class Pending:
         self.error: Exception | None = None
         self._owner = owner
         self.stream = stream
-        self._collective: Collective | None = collective
+        self._collective = collective
         self._staging = staging
         self._description = description
         self._native = owner.operations.make(stream, collective)
@@ -111,7 +111,6 @@ class Pending:
     def start(self) -> None:
         """Start the operation, without waiting for any other rank."""
         with self._lock:
-            assert self._collective is not None  # noqa: S101 -- it has not ended
             try:
                 self._collective.pack(self._description, self._staging)
                 over = self._native.start(self._description, waits=False)
@@ -218,19 +217,20 @@ class Pending:
 
     def _receive(self) -> None:
         try:
-            if self.error is None and self._collective is not None:
+            if self.error is None:
                 self._collective.unpack(self._staging)
         except Exception as error:  # noqa: BLE001 -- the request reports it
             self.error = error
-        # It may hold a datatype, and MPICH 4.0 cannot free any in `_free`.
-        self._collective = None
+        # It may hold a datatype, which MPICH 4.0 cannot free in `_free`.
+        del self._collective
         if self.error is not None:
             self._owner.fail(self.error)
 
     def _free(self) -> None:
         self._owner.give_back(self._staging)
         self.request = None
-        self._collective = None
+        if not self._unpacked:
+            del self._collective
 
     @staticmethod
     def _refuse(_completed: bool) -> None:  # noqa: FBT001 -- as MPI calls it

@@ -12,8 +12,8 @@ from mpimcast.torch import torchrun, version
 version.require()
 torchrun.join()
 
-# What follows imports torch, which only now is known to be of the right version, and
-# initialises MPI, which only now finds this process's place.
+# These modules import torch, whose version has been checked by now, and initialise MPI,
+# which must not happen before this process has joined its job.
 from mpimcast.torch import backend
 from mpimcast.torch.all_gather import AllGather
 from mpimcast.torch.fsdp import Collectives, apply

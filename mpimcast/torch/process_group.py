@@ -53,7 +53,7 @@ class ProcessGroup(dist.ProcessGroup):
     ) -> None:
         rank, size = comm.Get_rank(), comm.Get_size()
         super().__init__(rank, size)
-        # If torchrun has started ranks anew, their forerunners' addresses are there.
+        # After a restart torchrun's store still holds the addresses of the old ranks.
         prefix = comm.bcast(f"gloo/{secrets.token_hex(8)}")
         gloo = dist.ProcessGroupGloo(
             dist.PrefixStore(prefix, store), rank, size, timeout

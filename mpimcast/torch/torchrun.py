@@ -36,9 +36,9 @@ def join() -> None:
 
 
 def _store() -> Store:
-    """Return a part of torchrun's store that nobody else uses.
+    """Return a part of torchrun's store that nothing else uses.
 
-    Processes that torchrun starts anew find the store as their forerunners left it.
+    The store outlives a restart of the processes, so each attempt has its own part.
     """
     import torch.distributed as dist
 

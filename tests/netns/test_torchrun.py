@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
+from pathlib import Path
 
 import pytest
 import support
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.timeout(LIMIT_S + 60)
 
 @pytest.mark.long
 @pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_several_hosts(cluster: Cluster, launcher: Launcher) -> None:
+def test_several_hosts(cluster: Cluster, tmp_path: Path, launcher: Launcher) -> None:
     """The ranks of all hosts gather and reduce together."""
     torchrun = [
         *(launcher.environment / "python", "-m", "torch.distributed.run"),
@@ -35,18 +36,20 @@ def test_several_hosts(cluster: Cluster, launcher: Launcher) -> None:
         "MPIMCAST_TRANSPORT": "udp",
         "OMPI_MCA_btl_tcp_if_include": "eth0",
         "UCX_NET_DEVICES": "eth0",
-        # Launchers name files after process numbers, which are the same on all hosts.
-        "TMPDIR": "/dev/shm",  # noqa: S108 -- a host's own
     }
 
     def end_processes() -> None:
         for host in cluster.hosts[:NHOSTS]:
             host.end_processes()
 
+    # Launchers name files after process numbers, which are the same on all hosts.
+    folders = [tmp_path / str(number) for number in range(NHOSTS)]
+    for folder in folders:
+        folder.mkdir()
     agents = [
         subprocess.Popen(
             [*host.enter("/"), *map(str, [*torchrun, "--node-rank", number, PROGRAM])],
-            env={**os.environ, **variables},
+            env={**os.environ, **variables, "TMPDIR": str(folders[number])},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -7,12 +7,12 @@ import contextlib
 import json
 import os
 import pty
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 import perfetto
+import processes
 import pytest
 from support import ROOT, mpirun, run, torch_variables
 
@@ -110,6 +110,7 @@ def test_ctrl_c(tmp_path: Path) -> None:
     if pid == 0:
         os.chdir(ROOT)
         os.environ.update(torch_variables(), MPIMCAST_TRANSPORT="udp")
+        os.environ["TEST_FOLDER"] = str(tmp_path)
         os.execv(endless[0], list(map(str, endless)))  # noqa: S606 -- replaces the fork
     said = read_until(terminal, b"step    5")
     os.write(terminal, b"\x03")
@@ -118,19 +119,10 @@ def test_ctrl_c(tmp_path: Path) -> None:
     assert os.waitstatus_to_exitcode(status) != 0
     assert said.rfind(b"\x1b[?25h") > said.rfind(b"\x1b[?25l") >= 0, said
     assert b"Traceback" not in said, said
-    await_end(tmp_path)
+    processes.await_end("TEST_FOLDER", str(tmp_path))
     saved = json.loads((tmp_path / "latest.json").read_text())["history"]
     assert saved[-1]["step"] >= 4
     assert train(tmp_path, "mpimcast", "auto", len(saved) + 1)[:-1] == saved
-
-
-def await_end(folder: Path) -> None:
-    """Wait until no process is left that was started for a folder."""
-    find = ["pgrep", "--full", str(folder)]
-    deadline_s = time.monotonic() + 10
-    while left := subprocess.run(find, stdout=subprocess.PIPE, check=False).stdout:
-        assert time.monotonic() < deadline_s, left
-        time.sleep(0.05)
 
 
 def read_until(terminal: int, mark: bytes | None) -> bytes:

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import processes
 import pytest
 from support import BIN, MPICH_BIN, run, run_unchecked, torch_variables
 
@@ -54,23 +53,9 @@ def torchrun(bin_folder: Path, *options: object) -> list[str | Path]:
 @pytest.fixture
 def variables(tmp_path: Path) -> Iterator[dict[str, str]]:
     """Yield the variables of a job, of which no process must be left in the end."""
-    mark = f"TEST_FOLDER={tmp_path}"
-    given = {**torch_variables(), **INHERITED, "MPIMCAST_TRANSPORT": "udp"}
-    yield {**given, **dict([mark.split("=", 1)])}
-    deadline_s = time.monotonic() + 10
-    while left := processes_with(mark):
-        assert time.monotonic() < deadline_s, left
-        time.sleep(0.05)
-
-
-def processes_with(mark: str) -> list[str]:
-    """Return the commands of the processes whose environment has a variable."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has ended
-            if mark.encode() in (process / "environ").read_bytes().split(b"\0"):
-                found.append((process / "cmdline").read_text())
-    return found
+    own = {"TEST_FOLDER": str(tmp_path)}
+    yield {**torch_variables(), **INHERITED, **own, "MPIMCAST_TRANSPORT": "udp"}
+    processes.await_end("TEST_FOLDER", str(tmp_path))
 
 
 @LIBRARIES
