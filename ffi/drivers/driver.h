@@ -160,6 +160,11 @@ struct mmc_endpoint {
 	 */
 	uint64_t timeout_ns;
 	/*
+	 * Whether the last poll() has left datagrams that had arrived, though it had room
+	 * for more events.
+	 */
+	bool lags;
+	/*
 	 * The number of payloads that the device has put in the place of another
 	 * payload, so that they had to be copied out of there: see placement.h.
 	 */

@@ -180,6 +180,7 @@ int mmc_wrapper_poll(struct mmc_wrapper *wrapper, struct mmc_event *events,
 	inner->timeout_ns = endpoint->timeout_ns;
 	rv = inner->driver->poll(inner, events, nmax);
 	endpoint->train_datagrams = inner->train_datagrams;
+	endpoint->lags = inner->lags;
 	endpoint->evacuated = inner->evacuated;
 	endpoint->reconnects = inner->reconnects;
 	endpoint->rejoins = inner->rejoins;

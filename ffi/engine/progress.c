@@ -185,7 +185,8 @@ static bool progress_team(struct mmc_engine *engine, struct mmc_team *team)
 	 * After an event more may be waiting, so nobody can be called silent. But
 	 * refused datagrams announce nothing, lest a flood of them put off requests.
 	 */
-	bool backlog = nevents > nrefused;
+	bool backlog = nevents > nrefused ||
+		       (nrefused == 0 && team->endpoint->lags);
 	bool busy = nevents > 0;
 
 	for (uint32_t i = 0; i < team->nstreams; i++)

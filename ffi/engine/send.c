@@ -91,13 +91,18 @@ struct batch {
 	uint64_t nbytes; /* of all datagrams together */
 };
 
-/* Returns the subgroup to which `chunk` is sent. */
+/*
+ * Returns the subgroup to which `chunk` is sent. Chunks that may leave as a train go to
+ * the same one, or else there would be no trains.
+ */
 static uint32_t subgroup_of(const struct mmc_request *request, uint32_t chunk)
 {
 	const struct mmc_team *team = request->stream->team;
+	uint32_t together = mmc_max_u32(team->endpoint->train_datagrams, 1);
 
-	return team->options.zero_copy ? mmc_request_subgroup(request, chunk)
-				       : chunk % team->options.subgroups;
+	return team->options.zero_copy
+		       ? mmc_request_subgroup(request, chunk)
+		       : chunk / together % team->options.subgroups;
 }
 
 /* Adds a chunk to the batch, whose header has been written to the next head. */
@@ -131,12 +136,13 @@ static void add_run(struct batch *batch, const struct mmc_request *request,
 	struct mmc_parcel parcel = {
 		.body = chunk_bytes_of(request, run.first),
 		.peer = action->peer,
-		.subgroup = subgroup_of(request, run.first),
 	};
 
 	for (uint32_t i = 0; i < run.count; i++, header.index++) {
 		uint8_t *head = batch->heads[batch->count];
 
+		if (team->options.subgroups > 1)
+			parcel.subgroup = subgroup_of(request, run.first + i);
 		parcel.body_bytes = mmc_layout_block_payload(
 			layout, block, run.first + i - block->first);
 		if (parcel.body_bytes == layout->chunk_bytes)
@@ -147,9 +153,6 @@ static void add_run(struct batch *batch, const struct mmc_request *request,
 					  checksum);
 		add_parcel(batch, team, &parcel);
 		parcel.body += parcel.body_bytes;
-		if (!team->options.zero_copy &&
-		    ++parcel.subgroup == team->options.subgroups)
-			parcel.subgroup = 0;
 	}
 }
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 class Draft(NamedTuple):
     """A team that is to be opened.
 
-    All fields but `rank` and `nlocal` are equal on all ranks.
+    All fields but `rank`, `nlocal` and `nprocessors` are equal on all ranks.
 
     Attributes
     ----------
@@ -23,6 +23,9 @@ class Draft(NamedTuple):
         loopback interface.
     nlocal : int
         How many ranks of the communicator are on this rank's host.
+    nprocessors : int
+        How many processors this rank has for itself; those that several ranks may use
+        count in equal parts.
     crowded : bool
         Whether some machine has fewer processors than ranks.
     addresses : tuple of str
@@ -44,6 +47,7 @@ class Draft(NamedTuple):
     rank: int
     hosts: tuple[str, ...]
     nlocal: int
+    nprocessors: int
     crowded: bool
     addresses: tuple[str, ...]
     name: str

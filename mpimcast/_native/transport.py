@@ -185,8 +185,16 @@ class Udp(Transport):
                 "interface": self.interface.c[0],
                 "port": self.draft.port,
                 "ports": {"first": own.first, "count": own.count} if own else {},
+                "workers": self.has_workers(),
             },
         )
+
+    def has_workers(self) -> bool:
+        """Return whether each subgroup has a worker, as WORKERS says."""
+        nsubgroups = self._config.subgroups
+        if self._config.workers != "auto":
+            return self._config.workers == "on"
+        return nsubgroups > 1 and self.draft.nprocessors > nsubgroups
 
     def candidates(self) -> list[Candidate]:
         """List the interfaces that NET_DEVICES names, or those towards rank 0."""

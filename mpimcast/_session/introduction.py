@@ -204,6 +204,21 @@ def is_crowded(facts: Sequence[dict[str, Any]]) -> bool:
     )
 
 
+def processors_of(facts: Sequence[dict[str, Any]], rank: int) -> int:
+    """Return how many processors a rank has for itself.
+
+    Those that it shares with other ranks count in equal parts.
+    """
+    own = int(facts[rank]["processors"], 16)
+    sharing = [
+        fact
+        for fact in facts
+        if fact["machine"] == facts[rank]["machine"]
+        and int(fact["processors"], 16) & own
+    ]
+    return own.bit_count() // len(sharing)
+
+
 def check_wire(facts: Sequence[dict[str, Any]]) -> None:
     """Raise on all ranks if their versions of the wire format differ."""
     versions = {rank: fact["wire"] for rank, fact in enumerate(facts)}
@@ -223,6 +238,7 @@ def draft_of(facts: Sequence[dict[str, Any]], rank: int) -> Draft:
         rank=rank,
         hosts=hosts,
         nlocal=hosts.count(hosts[rank]),
+        nprocessors=processors_of(facts, rank),
         crowded=is_crowded(facts),
         addresses=tuple(first["addresses"]),
         name=first["name"],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mpimcast._mpi.agreement import exchange, together
 from mpimcast._native.transport import wanted
 from mpimcast._session import protecting, rails, teams
-from mpimcast._session.introduction import draft_of, is_crowded
+from mpimcast._session.introduction import draft_of, is_crowded, processors_of
 from mpimcast._session.opening import Opening
 from mpimcast._session.protecting import secret
 from mpimcast.errors import ConfigError, TransportError
@@ -107,6 +107,7 @@ def _draft(
         return draft
     return draft._replace(
         nlocal=len(shared.layout.members(ranks[place])),
+        nprocessors=processors_of(facts, ranks[place]),
         crowded=is_crowded(facts),
         leaders=ranks,
     )

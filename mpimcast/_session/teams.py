@@ -164,6 +164,7 @@ def _settings(config: Config) -> tuple[object, ...]:
         config.rails,
         config.net_devices,
         config.subgroups,
+        config.workers,
         config.group,
         config.ports,
         config.chunk_bytes,

@@ -108,6 +108,13 @@ class Config:
         values.number(1, 60, example=4),
         "number of multicast groups over which the chunks are spread",
     )
+    workers: str = _option(
+        "auto",
+        values.choice("auto", "on", "off", example="on"),
+        "udp: whether each subgroup has a worker, which is a thread that receives it; "
+        "auto: if SUBGROUPS is greater than 1, and this rank has a processor for each "
+        "worker and one more",
+    )
     group: Groups = _option(  # noqa: RUF009 -- the call makes a field
         Groups.parse("239.192.0.0/14"),
         values.groups(example="239.1.2.0/28"),

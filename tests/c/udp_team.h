@@ -27,7 +27,8 @@ struct team {
 	uint32_t buffer_bytes;
 };
 
-static uint32_t nteams; /* teams opened; each has a port of its own */
+static uint32_t nteams;	      /* teams opened; each has a port of its own */
+static bool team_has_workers; /* whether the teams to open have workers */
 
 static inline struct mmc_udp_options team_options(uint32_t rank,
 						  uint32_t nsubgroups)
@@ -40,6 +41,7 @@ static inline struct mmc_udp_options team_options(uint32_t rank,
 		.nsubgroups = nsubgroups,
 		.chunk_bytes = CHUNK_BYTES,
 		.checksum = MMC_CHECKSUM_HEADER,
+		.workers = team_has_workers,
 	};
 
 	CHECK_EQ(mmc_udp_interface("", 1, &options.interface), 0);
@@ -109,6 +111,8 @@ static inline bool wait_readable(struct mmc_endpoint *endpoint, int timeout_ms)
 	CHECK_EQ(ncontrol, 1);
 	for (unsigned i = 0; i < count; i++)
 		watched[i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
+	if (endpoint->driver->arm != NULL && endpoint->driver->arm(endpoint))
+		return true;
 	if (endpoint->driver->deadline_ns(endpoint) <=
 	    endpoint->driver->now_ns(endpoint))
 		return true;

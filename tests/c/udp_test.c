@@ -345,6 +345,23 @@ static void a_missing_peer_is_no_error(void)
 		team.endpoints[rank]->driver->close(team.endpoints[rank]);
 }
 
+/* What workers have received arrives as it does without them. */
+static void workers_change_nothing(void)
+{
+	team_has_workers = true;
+	multicast_reaches_all_others(1);
+	multicast_reaches_all_others(3);
+	own_multicasts_do_not_wake();
+	unicast_reaches_one();
+	bodies_of_all_sizes_pass();
+	strangers_are_told_apart();
+	overlong_datagrams_are_from_nobody();
+	a_thousand_arrive_when_drained();
+	own_datagrams_leave_no_gap();
+	a_missing_peer_is_no_error();
+	team_has_workers = false;
+}
+
 /* Prepares the payload before the first test that sends. */
 __attribute__((constructor)) static void fill_payload(void)
 {
@@ -362,4 +379,5 @@ CHECK_MAIN(CHECK_TEST(multicast_reaches_all_others_but_oneself),
 	   CHECK_TEST(own_datagrams_leave_no_gap),
 	   CHECK_TEST(no_socket_starves_another),
 	   CHECK_TEST(what_is_known_needs_no_question),
-	   CHECK_TEST(a_missing_peer_is_no_error))
+	   CHECK_TEST(a_missing_peer_is_no_error),
+	   CHECK_TEST(workers_change_nothing))

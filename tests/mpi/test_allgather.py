@@ -72,6 +72,7 @@ def test_a_mebibyte(make_comm: Make) -> None:
         {"chains": "all"},
         {"chains": 2},
         {"chains": 3, "subgroups": 3},
+        {"subgroups": 3, "workers": "on"},
         {"window_bytes": "64K"},
         {"checksum": "off"},
         {"checksum": "full"},

@@ -72,6 +72,7 @@ def test_operations(make_comm: Make, mode: str, primitive: str) -> None:
     [
         {"chains": "all"},
         {"chains": 3, "subgroups": 3},
+        {"subgroups": 2, "workers": "on"},
         {"checksum": "off"},
         {"checksum": "full"},
         {"repair": "neighbour"},

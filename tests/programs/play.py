@@ -51,6 +51,7 @@ def choices(number: int, transport: str, *, hosts: bool) -> list[dict[str, Any]]
     return [
         {**base, "fault": lossy},
         {**base, "fault": worse, "eager_bytes": 0},
+        {**base, "fault": worse, "subgroups": 3, "workers": "on"},
         {**base, "fault": late, "repair": "neighbour", "chains": 1},
         {**base, "fault": lossy, "min_bytes": 400, "chunk_bytes": 0},
         {"transport": f"shm,{transport}" if hosts else "shm", "min_bytes": 0},

@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from mpimcast._session.introduction import is_crowded, machine_key
+from mpimcast._session.introduction import (
+    is_crowded,
+    machine_key,
+    processors_of,
+)
 
 
 def fact(machine: str, *processors: int) -> dict[str, Any]:
@@ -30,6 +34,23 @@ def fact(machine: str, *processors: int) -> dict[str, Any]:
 def test_crowded(facts: list[dict[str, Any]], crowded: bool) -> None:
     """Ranks are crowded if on any machine they have fewer processors than ranks."""
     assert is_crowded(facts) is crowded
+
+
+@pytest.mark.parametrize(
+    ("facts", "nprocessors"),
+    [
+        ([fact("a", 5)], 1),
+        ([fact("a", 0, 1, 2, 3), fact("b", 0, 1, 2, 3)], 4),
+        ([fact("a", 0, 1, 2, 3), fact("a", 0, 1, 2, 3)], 2),
+        ([fact("a", 0, 1), fact("a", 2, 3)], 2),
+        ([fact("a", 0), fact("a", 0)], 0),
+        ([fact("a", 0, 1, 2, 3), fact("a", 3), fact("a", 4)], 2),
+    ],
+    ids=["one", "two machines", "all alike", "bound apart", "crowded", "in part"],
+)
+def test_processors(facts: list[dict[str, Any]], nprocessors: int) -> None:
+    """Processors that several ranks may use count for each of them in equal parts."""
+    assert processors_of(facts, 0) == nprocessors
 
 
 def test_machine_key() -> None:

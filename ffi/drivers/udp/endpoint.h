@@ -11,6 +11,7 @@
 #include "drivers/udp/peers.h"
 #include "drivers/udp/staging.h"
 #include "drivers/udp/udp.h"
+#include "drivers/udp/workers.h"
 
 /*
  * The indices of an endpoint's sockets. Subgroup i has MMC_UDP_GROUP0 + i. The sockets
@@ -29,6 +30,7 @@ enum {
 enum {
 	MMC_UDP_WATCH_LISTENER = MMC_UDP_SOCKETS_MAX,
 	MMC_UDP_WATCH_INQUIRIES,
+	MMC_UDP_WATCH_WORKERS,
 };
 
 struct mmc_udp_socket {
@@ -38,6 +40,7 @@ struct mmc_udp_socket {
 
 struct mmc_udp {
 	struct mmc_endpoint endpoint;
+	struct mmc_driver driver; /* the functions that the options ask for */
 	struct mmc_udp_options options;
 	struct mmc_udp_socket sockets[MMC_UDP_SOCKETS_MAX];
 	unsigned nsockets;
@@ -59,6 +62,7 @@ struct mmc_udp {
 	struct mmc_udp_staging control_staging;
 	struct mmc_udp_staging data_staging;
 	uint32_t longest_bytes; /* the longest datagram that ranks send */
+	struct mmc_udp_workers workers; /* if any, they receive the subgroups */
 
 	struct mmc_udp_batch batch;
 	/* When send() first found the interface down; 0 if it seems up. */

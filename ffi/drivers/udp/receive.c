@@ -97,25 +97,12 @@ static unsigned deliver(const struct mmc_udp *udp,
 	return nevents;
 }
 
-/*
- * Returns whether an error of a socket will pass: an unreachable peer or a busy host
- * has caused it, and the socket still works.
- */
-static bool is_passing(int error)
+/* Sets the error's text for a socket that has failed. Returns -MMC_EIO. */
+static int explain(const struct mmc_udp *udp, int error)
 {
-	switch (error) {
-	case EAGAIN:
-	case EINTR:
-	case ECONNREFUSED:
-	case EHOSTUNREACH:
-	case ENETUNREACH:
-	case ENETDOWN:
-	case ENOBUFS:
-	case ENOMEM:
-		return true;
-	default:
-		return false;
-	}
+	mmc_error_set("cannot receive on %s: %s", udp->options.interface.name,
+		      strerror(error));
+	return -MMC_EIO;
 }
 
 /*
@@ -131,12 +118,8 @@ static int drain(struct mmc_udp *udp, struct mmc_udp_socket *socket,
 		int received = mmc_udp_staging_receive(staging, socket->fd,
 						       nmax - nevents, &more);
 
-		if (received < 0 && !is_passing(errno)) {
-			mmc_error_set("cannot receive on %s: %s",
-				      udp->options.interface.name,
-				      strerror(errno));
-			return -MMC_EIO;
-		}
+		if (received < 0)
+			return explain(udp, errno);
 		socket->readable = more;
 		nevents = deliver(udp, staging, events, nevents, nmax);
 	}
@@ -171,6 +154,46 @@ static int drain_in_turn(struct mmc_udp *udp, struct mmc_event *events,
 	return (int)nevents;
 }
 
+/* Does what drain() does, for the banks that a worker has filled. */
+static int drain_worker(struct mmc_udp *udp, struct mmc_udp_worker *worker,
+			struct mmc_event *events, unsigned nevents,
+			unsigned nmax)
+{
+	struct mmc_udp_bank *bank;
+
+	while (nevents < nmax && (bank = mmc_udp_worker_bank(worker)) != NULL) {
+		nevents = deliver(udp, &bank->staging, events, nevents, nmax);
+		if (mmc_udp_staging_holds(&bank->staging))
+			break;
+		udp->workers.ncalls += bank->ncalls;
+		mmc_udp_worker_handled(worker);
+		if (bank->error != 0)
+			return explain(udp, bank->error);
+	}
+	return (int)nevents;
+}
+
+/* Does what drain_in_turn() does, for the workers. */
+static int drain_workers(struct mmc_udp *udp, struct mmc_event *events,
+			 unsigned nevents, unsigned nmax)
+{
+	struct mmc_udp_workers *workers = &udp->workers;
+	unsigned first = workers->next;
+
+	for (unsigned i = 0; i < workers->count && nevents < nmax; i++) {
+		unsigned at = (first + i) % workers->count;
+		int rv = drain_worker(udp, &workers->items[at], events, nevents,
+				      nmax);
+
+		if (rv < 0)
+			return rv;
+		if ((unsigned)rv > nevents)
+			workers->next = at + 1;
+		nevents = (unsigned)rv;
+	}
+	return (int)nevents;
+}
+
 /* Notes which sockets and connections epoll reports. */
 static void note_readable(struct mmc_udp *udp)
 {
@@ -186,7 +209,7 @@ static void note_readable(struct mmc_udp *udp)
 			udp->sockets[which].readable = true;
 		else if (which == MMC_UDP_WATCH_LISTENER)
 			udp->connecting = true;
-		else
+		else if (which == MMC_UDP_WATCH_INQUIRIES)
 			udp->finding = true;
 	}
 }
@@ -229,7 +252,8 @@ static int drain_known(struct mmc_udp *udp, struct mmc_event *events,
 	if (rv < 0)
 		return rv;
 	rv = (int)deliver(udp, &udp->data_staging, events, (unsigned)rv, nmax);
-	return drain_in_turn(udp, events, (unsigned)rv, nmax);
+	rv = drain_in_turn(udp, events, (unsigned)rv, nmax);
+	return rv < 0 ? rv : drain_workers(udp, events, (unsigned)rv, nmax);
 }
 
 /* Receives from all sockets. Returns the number of events, or a negative error. */
@@ -240,6 +264,7 @@ static int drain_all(struct mmc_udp *udp, struct mmc_event *events,
 
 	mmc_udp_staging_reuse(&udp->control_staging);
 	mmc_udp_staging_reuse(&udp->data_staging);
+	mmc_udp_workers_reuse(&udp->workers);
 	if (udp->nunasked < UNASKED_MAX)
 		rv = drain_known(udp, events, 0, nmax);
 	udp->nunasked++;
@@ -258,8 +283,10 @@ int mmc_udp_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 
 	nmax = mmc_min_u32(nmax, MMC_UDP_BATCH);
 	rv = drain_all(udp, events, nmax);
+	endpoint->lags = udp->workers.count > 0 && rv < (int)nmax &&
+			 mmc_udp_workers_lag(&udp->workers);
 	endpoint->rx_calls = udp->nwaits + udp->control_staging.ncalls +
-			     udp->data_staging.ncalls;
+			     udp->data_staging.ncalls + udp->workers.ncalls;
 	if (udp->connecting)
 		udp->connecting = mmc_udp_listener_clear(&udp->listener);
 	if (rv >= 0 && udp->inquiries.count > 0)

@@ -279,6 +279,32 @@ static int refuse_known(const struct mmc_udp *udp, unsigned subgroup)
 	return explain_group(udp, subgroup, "filter the strangers of");
 }
 
+/* Returns the subgroup that a socket is for, which is none before MMC_UDP_GROUP0. */
+static unsigned subgroup_of(const struct mmc_udp *udp, unsigned socket)
+{
+	unsigned nsubgroups = udp->options.nsubgroups;
+	unsigned at = socket - MMC_UDP_GROUP0;
+
+	return at < nsubgroups ? at
+			       : (at - nsubgroups) / (udp->options.nranks - 1);
+}
+
+/* Hands the subgroups' sockets over to workers, and starts these. */
+static int start_workers(struct mmc_udp *udp)
+{
+	int rv = mmc_udp_workers_open(&udp->workers, udp->options.nsubgroups,
+				      udp->epoll_fd, MMC_UDP_WATCH_WORKERS);
+
+	for (unsigned i = MMC_UDP_GROUP0; i < udp->nsockets && rv == 0; i++) {
+		int fd = udp->sockets[i].fd;
+
+		epoll_ctl(udp->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+		rv = mmc_udp_workers_assign(&udp->workers, subgroup_of(udp, i),
+					    fd);
+	}
+	return rv == 0 ? mmc_udp_workers_start(&udp->workers) : rv;
+}
+
 int mmc_udp_join_groups(struct mmc_udp *udp)
 {
 	for (unsigned i = 0; i < udp->options.nsubgroups; i++) {
@@ -292,7 +318,7 @@ int mmc_udp_join_groups(struct mmc_udp *udp)
 			return rv;
 	}
 	udp->joined = true;
-	return 0;
+	return udp->options.workers ? start_workers(udp) : 0;
 }
 
 /* ---- buffers ------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "drivers/udp/staging.h"
 
+#include <errno.h>
 #include <netinet/udp.h>
 #include <stdlib.h>
 
@@ -93,6 +94,27 @@ uint32_t mmc_udp_train_length(struct msghdr *message, uint32_t nbytes)
 	return nbytes;
 }
 
+/*
+ * Returns whether an error of a socket will pass: an unreachable peer or a busy host
+ * has caused it, and the socket still works.
+ */
+static bool is_passing(int error)
+{
+	switch (error) {
+	case EAGAIN:
+	case EINTR:
+	case ECONNREFUSED:
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+	case ENETDOWN:
+	case ENOBUFS:
+	case ENOMEM:
+		return true;
+	default:
+		return false;
+	}
+}
+
 int mmc_udp_staging_receive(struct mmc_udp_staging *staging, int fd,
 			    unsigned nwanted, bool *more)
 {
@@ -110,7 +132,7 @@ int mmc_udp_staging_receive(struct mmc_udp_staging *staging, int fd,
 	staging->ncalls++;
 	received = recvmmsg(fd, messages, asked, MSG_DONTWAIT, NULL);
 	if (received <= 0)
-		return received;
+		return received == 0 || is_passing(errno) ? 0 : -1;
 	staging->nreceived += (unsigned)received;
 	*more = (unsigned)received == asked;
 	return received;

@@ -73,7 +73,8 @@ void mmc_udp_staging_reuse(struct mmc_udp_staging *staging);
  * Receives messages from a socket, without waiting: one more than are likely to have
  * `nwanted` datagrams, going by the length of the last train. So it is mostly this call
  * that finds the socket empty, and not another. Writes to `more` whether the socket may
- * have more messages. Returns the number of messages, or -1 with errno set.
+ * have more messages. Returns the number of messages, or -1 with errno set if the socket
+ * has failed for good.
  */
 int mmc_udp_staging_receive(struct mmc_udp_staging *staging, int fd,
 			    unsigned nwanted, bool *more);

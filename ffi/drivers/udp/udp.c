@@ -138,6 +138,7 @@ static void udp_close(struct mmc_endpoint *endpoint)
 	struct mmc_udp *udp = udp_of(endpoint);
 
 	linger(udp);
+	mmc_udp_workers_close(&udp->workers);
 	mmc_udp_inquiries_destroy(&udp->inquiries);
 	mmc_udp_listener_close(&udp->listener);
 	/* Closing a socket also leaves its groups. */
@@ -237,9 +238,14 @@ static uint64_t udp_deadline_ns(struct mmc_endpoint *endpoint)
 
 	if (mmc_udp_staging_holds(&udp->control_staging) ||
 	    mmc_udp_staging_holds(&udp->data_staging) ||
-	    udp->inquiries.nfound > 0)
+	    mmc_udp_workers_hold(&udp->workers) || udp->inquiries.nfound > 0)
 		return 0;
 	return udp->inquiries.due_ns;
+}
+
+static bool udp_arm(struct mmc_endpoint *endpoint)
+{
+	return mmc_udp_workers_arm(&udp_of(endpoint)->workers);
 }
 
 static void udp_inquire(struct mmc_endpoint *endpoint, uint32_t peer)
@@ -259,6 +265,7 @@ static const struct mmc_driver driver = {
 	.send = mmc_udp_send,
 	.inquire = udp_inquire,
 	.fds = udp_fds,
+	.arm = udp_arm,
 	.deadline_ns = udp_deadline_ns,
 	.guard = mmc_udp_guard,
 	.close = udp_close,
@@ -275,7 +282,10 @@ int mmc_udp_open(const struct mmc_udp_options *options, uint32_t *buffer_bytes,
 	udp = calloc(1, sizeof(*udp));
 	if (udp == NULL)
 		return -MMC_ENOMEM;
-	udp->endpoint.driver = &driver;
+	udp->driver = driver;
+	if (!options->workers)
+		udp->driver.arm = NULL;
+	udp->endpoint.driver = &udp->driver;
 	udp->endpoint.address_bytes = MMC_UDP_ADDRESS_BYTES;
 	udp->endpoint.has_buffer_per_source = mmc_udp_has_sources(options);
 	udp->options = *options;

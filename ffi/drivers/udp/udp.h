@@ -38,6 +38,10 @@
  * the host refuses to send at the moment, because there is no route, the interface is
  * unplugged, or a firewall forbids it.
  *
+ * With the option `workers`, a thread for each subgroup receives from its sockets, and
+ * hands over what it has received (workers.h). The threads run from connect() to
+ * close(). The engine must arm the endpoint to be woken by them.
+ *
  * inquire() asks the kernel of a peer over TCP (inquiries.h). For that, every endpoint
  * has a listener (listener.h), which costs nothing while no rank is silent.
  *
@@ -82,6 +86,7 @@ struct mmc_udp_options {
 	uint32_t ttl;		/* of multicasts, in hops */
 	uint32_t chunk_bytes;	/* payload of the longest datagram */
 	enum mmc_checksum checksum;
+	bool workers; /* whether a thread of its own receives each subgroup */
 	/* By how much control messages are longer than MMC_MESSAGE_BYTES_MAX. */
 	uint32_t seal_bytes;
 };

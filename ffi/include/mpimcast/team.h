@@ -60,6 +60,7 @@ struct mmc_team_options {
 	struct mmc_interface interface;
 	uint32_t port;		/* all groups are received on it */
 	struct mmc_ports ports; /* for this rank's own sockets */
+	uint32_t workers;	/* whether a thread receives each subgroup */
 
 	/* Verbs. */
 	struct mmc_device device;
