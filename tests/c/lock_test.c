@@ -127,6 +127,17 @@ static void *await(void *argument)
 	return argument;
 }
 
+/* Returns how many threads await the lock, which the engine's mutex guards. */
+static unsigned nawaiting(void)
+{
+	unsigned nthreads;
+
+	pthread_mutex_lock(&engine.mutex);
+	nthreads = engine.nawaiting;
+	pthread_mutex_unlock(&engine.mutex);
+	return nthreads;
+}
+
 /* A thread that awaits the lock sleeps until it is given, and asks nobody for it. */
 static void awaiting(void)
 {
@@ -136,7 +147,7 @@ static void awaiting(void)
 	mmc_lock_await(&engine);
 	mmc_lock_take(&engine);
 	pthread_create(&thread, NULL, await, NULL);
-	while (__atomic_load_n(&engine.nawaiting, __ATOMIC_RELAXED) == 0)
+	while (nawaiting() == 0)
 		sched_yield();
 	CHECK(!mmc_lock_is_contended(&engine));
 	CHECK(!is_woken());
