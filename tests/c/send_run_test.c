@@ -115,6 +115,12 @@ static void check_datagram(const struct mmc_request *request,
 	CHECK_EQ(header.channel, HUB_CHANNEL);
 	CHECK_EQ(header.index, chunk | (action->repair ? MMC_INDEX_REPAIR : 0));
 	CHECK_EQ(all->datagrams[number].peer, action->peer);
+	if (!hub[0].team->options.zero_copy)
+		CHECK_EQ(all->datagrams[number].subgroup,
+			 chunk /
+				 mmc_max_u32(hub[0].endpoint.train_datagrams,
+					     1) %
+				 hub[0].team->options.subgroups);
 	CHECK_BYTES(all->datagrams[number].bytes +
 			    all->datagrams[number].head_bytes,
 		    mmc_request_address(request, chunk),
@@ -182,6 +188,7 @@ static void play(uint64_t seed)
 	hub[0].endpoint.driver = &driver;
 	hub[0].team->options.subgroups = 1 + (uint32_t)mmc_prng_below(&prng, 5);
 	hub[0].team->options.zero_copy = mmc_prng_below(&prng, 2) == 0;
+	hub[0].endpoint.train_datagrams = (uint32_t)mmc_prng_below(&prng, 6);
 	for (size_t i = 0; i < sizeof(recv); i++)
 		recv[i] = (uint8_t)mmc_prng_next(&prng);
 	CHECK_EQ(mmc_start(hub[0].stream, &operation, 0, &request), MMC_EAGAIN);

@@ -345,7 +345,7 @@ static void a_missing_peer_is_no_error(void)
 		team.endpoints[rank]->driver->close(team.endpoints[rank]);
 }
 
-/* What workers have received arrives as it does without them. */
+/* Datagrams arrive with workers as they do without. */
 static void workers_change_nothing(void)
 {
 	team_has_workers = true;

@@ -279,7 +279,7 @@ static int refuse_known(const struct mmc_udp *udp, unsigned subgroup)
 	return explain_group(udp, subgroup, "filter the strangers of");
 }
 
-/* Returns the subgroup that a socket is for, which is none before MMC_UDP_GROUP0. */
+/* Returns the subgroup of a socket whose index is MMC_UDP_GROUP0 or more. */
 static unsigned subgroup_of(const struct mmc_udp *udp, unsigned socket)
 {
 	unsigned nsubgroups = udp->options.nsubgroups;

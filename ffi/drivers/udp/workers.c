@@ -249,7 +249,7 @@ bool mmc_udp_workers_lag(struct mmc_udp_workers *workers)
 	workers->ncalls++;
 	if (epoll_wait(workers->unread_fd, &event, 1, 0) != 0)
 		return true;
-	/* What has left the sockets is on its way into a bank, or in a full one. */
+	/* A datagram that has left its socket may not have reached a bank yet. */
 	for (unsigned i = 0; i < workers->count; i++)
 		if (atomic_load(&workers->items[i].receives))
 			return true;

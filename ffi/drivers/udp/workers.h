@@ -24,8 +24,7 @@
 
 struct mmc_udp_bank {
 	struct mmc_udp_staging staging;
-	uint64_t
-		ncalls; /* system calls of the worker since the bank before this */
+	uint64_t ncalls; /* the worker's system calls since its last bank */
 	int error; /* the errno of a socket that has failed for good, or 0 */
 };
 
@@ -35,8 +34,8 @@ struct mmc_udp_worker {
 	struct mmc_udp_workers *all;
 	pthread_t thread;
 	bool running;
-	int epoll_fd; /* watches the worker's sockets, and what stops it */
-	uint64_t ncalls;
+	int epoll_fd;	 /* watches the worker's sockets, and what stops it */
+	uint64_t ncalls; /* system calls since its last bank */
 	struct mmc_udp_bank banks[MMC_UDP_BANKS];
 	/* Banks so far, modulo 2^32: those that the worker has filled ... */
 	_Atomic uint32_t nfilled;
@@ -45,8 +44,8 @@ struct mmc_udp_worker {
 	/* ... and those of these that it has given back. */
 	_Atomic uint32_t nreturned;
 	_Atomic bool waits; /* for a bank to be given back */
-	_Atomic bool
-		receives; /* what left a socket may be in no full bank yet */
+	/* It may have taken from a socket what is in no full bank yet. */
+	_Atomic bool receives;
 };
 
 struct mmc_udp_workers {
