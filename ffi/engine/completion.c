@@ -5,10 +5,10 @@
 
 #include "core/operation/learn.h"
 #include "engine/advert.h"
-#include "engine/notify.h"
 #include "engine/operation.h"
 #include "engine/placement.h"
 #include "engine/spares.h"
+#include "engine/threads/notify.h"
 #include "engine/tracing.h"
 
 /* Gives the buffers back to the user, and tells those who wait for the request. */

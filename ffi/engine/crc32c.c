@@ -1,31 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/crc32c.h"
 
-#include <pthread.h>
 #include <string.h>
 
 /*
- * Castagnoli's polynomial with its bits reversed: the CRC takes the lowest bit first.
+ * What a byte adds to a CRC by Castagnoli's polynomial, whose bits are reversed to
+ * 0x82f63b78, since the CRC takes the lowest bit first. It is the sum of what its bits add.
  */
-#define POLYNOMIAL UINT32_C(0x82f63b78)
+#define OF_BYTE(byte)                                                          \
+	(((byte)&0x1 ? UINT32_C(0xf26b8303) : 0) ^                             \
+	 ((byte)&0x2 ? UINT32_C(0xe13b70f7) : 0) ^                             \
+	 ((byte)&0x4 ? UINT32_C(0xc79a971f) : 0) ^                             \
+	 ((byte)&0x8 ? UINT32_C(0x8ad958cf) : 0) ^                             \
+	 ((byte)&0x10 ? UINT32_C(0x105ec76f) : 0) ^                            \
+	 ((byte)&0x20 ? UINT32_C(0x20bd8ede) : 0) ^                            \
+	 ((byte)&0x40 ? UINT32_C(0x417b1dbc) : 0) ^                            \
+	 ((byte)&0x80 ? UINT32_C(0x82f63b78) : 0))
+#define OF_4(byte)                                                             \
+	OF_BYTE(byte), OF_BYTE((byte) + 1), OF_BYTE((byte) + 2),               \
+		OF_BYTE((byte) + 3)
+#define OF_16(byte)                                                            \
+	OF_4(byte), OF_4((byte) + 4), OF_4((byte) + 8), OF_4((byte) + 12)
+#define OF_64(byte)                                                            \
+	OF_16(byte), OF_16((byte) + 16), OF_16((byte) + 32), OF_16((byte) + 48)
 
-static uint32_t table[256];
-static pthread_once_t table_once = PTHREAD_ONCE_INIT;
-
-static void fill_table(void)
-{
-	for (uint32_t i = 0; i < 256; i++) {
-		uint32_t crc = i;
-
-		for (int bit = 0; bit < 8; bit++)
-			crc = crc >> 1 ^ (crc & 1 ? POLYNOMIAL : 0);
-		table[i] = crc;
-	}
-}
+static const uint32_t table[256] = { OF_64(0), OF_64(64), OF_64(128),
+				     OF_64(192) };
 
 static uint32_t by_table(uint32_t crc, const uint8_t *bytes, size_t nbytes)
 {
-	pthread_once(&table_once, fill_table);
 	while (nbytes-- > 0)
 		crc = crc >> 8 ^ table[(crc ^ *bytes++) & 0xff];
 	return crc;

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/memory.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 
+#include "engine/mapping.h"
 #include "engine/registration.h"
-#include "support/error.h"
 
 /* The smallest page of the machines that we know; a device registers whole pages. */
 #define PAGE_BYTES 4096
@@ -54,18 +51,13 @@ struct mmc_memory *mmc_memory_of(int fd, size_t nbytes)
 
 	if (new == NULL)
 		return NULL;
-	new->bytes =
-		mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	new->bytes = mmc_mapping_make(fd, nbytes);
 	new->nbytes = whole_bytes;
 	new->mapped = true;
-	if (new->bytes == MAP_FAILED) {
-		mmc_error_set("mmap: %s", strerror(errno));
-		free(new);
-		return NULL;
-	}
-	/* Where the kernel gives no huge pages to shared memory, small ones do. */
-	madvise(new->bytes, nbytes, MADV_HUGEPAGE);
-	return new;
+	if (new->bytes != NULL)
+		return new;
+	free(new);
+	return NULL;
 }
 
 void *mmc_memory_bytes(const struct mmc_memory *memory)
@@ -78,7 +70,7 @@ void mmc_memory_delete(struct mmc_memory *memory)
 	if (memory == NULL)
 		return;
 	if (memory->mapped)
-		munmap(memory->bytes, memory->nbytes);
+		mmc_mapping_end(memory->bytes, memory->nbytes);
 	else
 		free(memory->bytes);
 	free(memory);

@@ -6,10 +6,10 @@
 #include "engine/advert.h"
 #include "engine/blocks.h"
 #include "engine/completion.h"
-#include "engine/notify.h"
 #include "engine/operation.h"
 #include "engine/receive.h"
 #include "engine/spares.h"
+#include "engine/threads/notify.h"
 #include "support/bits.h"
 #include "support/error.h"
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "engine/advert.h"
-#include "engine/notify.h"
 #include "engine/placement.h"
+#include "engine/threads/notify.h"
 
 /* Frees a request in any state; one in flight is given up. NULL is allowed. */
 static void free_request(struct mmc_request *request)

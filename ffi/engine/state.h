@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The engine's state. All of it belongs to the holder of the progress lock: the one
- * thread between mmc_engine_enter() and mmc_engine_leave() (callers.h).
+ * thread between mmc_engine_enter() and mmc_engine_leave() (threads/callers.h).
  */
 #ifndef MMC_ENGINE_STATE_H
 #define MMC_ENGINE_STATE_H
 
 #include <mpimcast/mmc.h>
-#include <pthread.h>
-#include <sys/types.h>
 
 #include "core/operation/epochs.h"
 #include "core/operation/view.h"
@@ -29,6 +27,7 @@
 #define MMC_HEARD_SUBGROUPS_MAX 64
 
 struct mmc_survey;
+struct mmc_threads;
 struct mmc_tracing;
 
 /* One operation, from its start until neither the user nor another rank needs it. */
@@ -126,33 +125,15 @@ struct mmc_team {
 };
 
 struct mmc_engine {
-	pid_t pid;    /* the process that may use the engine */
 	bool stepped; /* it has no responder, and is stepped from outside */
 	struct mmc_team *teams;
 	struct mmc_memory *memories;
 	struct mmc_event events[MMC_EVENTS_MAX];
 	struct mmc_actions actions;
-	uint32_t ntraced;	 /* streams that are traced */
-	pthread_mutex_t mutex;	 /* guards the fields below, up to `ended` */
-	pthread_cond_t handover; /* `serving` has changed */
-	uint64_t next_ticket; /* for the next thread that asks for the lock */
-	uint64_t serving;     /* the ticket of the thread that has the lock */
-	unsigned nawaiting;   /* threads in mmc_lock_await() */
-	bool led;	      /* a caller leads: it makes all progress */
-	pthread_cond_t news;  /* a request has completed, or `led` has ended */
-	unsigned nfollowers;  /* callers that wait for `news` */
-	/* Only the lock's holder reads and changes these two. */
+	uint32_t ntraced;   /* streams that are traced */
 	uint32_t nfinished; /* requests that have completed so far */
 	uint32_t nexpected; /* requests that will notify of their ends */
-	uint64_t nended; /* requests that have notified of their ends so far */
-	bool roused;	 /* mmc_engine_rouse() has yet to wake a thread */
-	pthread_cond_t ended; /* `nended` or `roused` has changed */
-	bool stopping;	      /* read without the lock: use atomics */
-	pthread_t thread;     /* the responder */
-	int epoll_fd;	      /* what the responder sleeps on */
-	int wake_fd;	      /* wakes the lock's holder */
-	int timer_fd;	      /* wakes the responder when something is due */
-	int armed; /* enum mmc_armed: what wakes the responder besides */
+	struct mmc_threads *threads; /* NULL where there is only one */
 };
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Callers wait for their operations, in an engine that has a responder thread. */
-#include "engine/callers.h"
+#include "engine/threads/callers.h"
 
 #include <sched.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How operations end: buffers, copies, notifications, and the reasons for failures. */
 #include "engine/completion.h"
+#include "engine/threads/threads.h"
 
 #include "hub.h"
 
@@ -37,7 +38,7 @@ static void done_and_closed(void)
 	hub_open(&(struct hub_options){ .nranks = 2 });
 	copies = &hub[0].stream->copies;
 	start(requests, MMC_ALLGATHER);
-	CHECK_EQ(hub[0].engine->nended, 0);
+	CHECK_EQ(hub[0].engine->threads->nended, 0);
 	CHECK(hub_complete(requests[0], MMC_S_NS));
 	CHECK(hub_complete(requests[1], MMC_S_NS));
 	CHECK_EQ(mmc_engine_await(hub[0].engine, &nended), 0);

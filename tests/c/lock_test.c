@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The progress lock has one holder at a time, in the order in which threads asked. */
-#include "engine/lock.h"
+#include "engine/threads/lock.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "check.h"
+#include "engine/threads/threads.h"
 
 #define NTHREADS 4
 #define NTIMES 2000
@@ -17,24 +20,22 @@ static uint32_t norder;
 
 static void begin(void)
 {
-	engine = (struct mmc_engine){ .wake_fd = -1 };
-	pthread_mutex_init(&engine.mutex, NULL);
-	pthread_cond_init(&engine.handover, NULL);
-	engine.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	engine = (struct mmc_engine){ .threads = mmc_threads_new() };
+	engine.threads->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	count = 0;
 	norder = 0;
 }
 
 static void end(void)
 {
-	close(engine.wake_fd);
-	pthread_cond_destroy(&engine.handover);
-	pthread_mutex_destroy(&engine.mutex);
+	close(engine.threads->wake_fd);
+	mmc_threads_free(engine.threads);
 }
 
 static bool is_woken(void)
 {
-	struct pollfd polled = { .fd = engine.wake_fd, .events = POLLIN };
+	struct pollfd polled = { .fd = engine.threads->wake_fd,
+				 .events = POLLIN };
 
 	return poll(&polled, 1, 0) == 1;
 }
@@ -74,8 +75,8 @@ static void *sign(void *argument)
 /* Waits until `n` threads wait for the holder. */
 static void await_waiters(uint64_t n)
 {
-	while (__atomic_load_n(&engine.next_ticket, __ATOMIC_RELAXED) -
-		       engine.serving !=
+	while (__atomic_load_n(&engine.threads->next_ticket, __ATOMIC_RELAXED) -
+		       engine.threads->serving !=
 	       n + 1)
 		sched_yield();
 }
@@ -112,9 +113,9 @@ static void trying(void)
 	CHECK(mmc_lock_try(&engine));
 	CHECK(!mmc_lock_try(&engine));
 	mmc_lock_give(&engine);
-	engine.led = true;
+	engine.threads->led = true;
 	CHECK(!mmc_lock_try(&engine));
-	engine.led = false;
+	engine.threads->led = false;
 	CHECK(mmc_lock_try(&engine));
 	mmc_lock_give(&engine);
 	CHECK(!is_woken());
@@ -132,9 +133,9 @@ static unsigned nawaiting(void)
 {
 	unsigned nthreads;
 
-	pthread_mutex_lock(&engine.mutex);
-	nthreads = engine.nawaiting;
-	pthread_mutex_unlock(&engine.mutex);
+	pthread_mutex_lock(&engine.threads->mutex);
+	nthreads = engine.threads->nawaiting;
+	pthread_mutex_unlock(&engine.threads->mutex);
 	return nthreads;
 }
 
@@ -153,7 +154,7 @@ static void awaiting(void)
 	CHECK(!is_woken());
 	mmc_lock_give(&engine);
 	pthread_join(thread, NULL);
-	CHECK_EQ(engine.nawaiting, 0);
+	CHECK_EQ(engine.threads->nawaiting, 0);
 	end();
 }
 

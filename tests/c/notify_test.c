@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A thread that awaits notifications gets each, and can be roused. */
-#include "engine/notify.h"
+#include "engine/threads/notify.h"
 
 #include "check.h"
 #include "engine/engine.h"
+#include "engine/threads/threads.h"
 
 static struct mmc_engine *engine;
 
@@ -59,7 +60,7 @@ static void none_is_missed(void)
 	mmc_engine_rouse(engine);
 	CHECK_EQ(mmc_engine_await(engine, &nended), 0);
 	CHECK_EQ(nended, 2);
-	CHECK(!engine->roused);
+	CHECK(!engine->threads->roused);
 	mmc_engine_destroy(engine);
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The responder's thread, which moves an engine while no caller is inside. */
-#include "engine/responder.h"
+#include "engine/threads/responder.h"
 
 #include <sched.h>
 
-#include "engine/lock.h"
+#include "engine/threads/lock.h"
+#include "engine/threads/threads.h"
 #include "hub.h"
 
 static uint8_t recv[2 * HUB_CHUNK_BYTES];
@@ -55,8 +56,8 @@ static void wakes_by_any_clock(void)
 /* Waits until `n` threads await the lock. */
 static void await_awaiting(unsigned n)
 {
-	while (__atomic_load_n(&hub[0].engine->nawaiting, __ATOMIC_RELAXED) !=
-	       n)
+	while (__atomic_load_n(&hub[0].engine->threads->nawaiting,
+			       __ATOMIC_RELAXED) != n)
 		sched_yield();
 }
 

@@ -150,43 +150,6 @@ static void several_teams(void)
 	end(rank);
 }
 
-/* Opens a team of one rank over UDP on loopback with a FAULT setting. */
-static int open_udp(struct mmc_engine *engine, const char *fault,
-		    struct mmc_team **team)
-{
-	struct mmc_team_options options = {
-		.nranks = 1,
-		.group = 0xefc10100 + ((uint32_t)getpid() & 0xffff),
-		.port = 20000 + (uint32_t)getpid() % 20000,
-		.subgroups = 1,
-		.chunk_bytes = HUB_CHUNK_BYTES,
-		.channel = HUB_TEAM_CHANNEL,
-	};
-
-	snprintf(options.fault, sizeof(options.fault), "%s", fault);
-	CHECK_EQ(mmc_udp_interface("", 1, &options.interface), 0);
-	return mmc_team_create(engine, &options, team);
-}
-
-/* The endpoint that a team opens itself is wrapped in the faults that are asked for. */
-static void faults_as_asked_for(void)
-{
-	struct mmc_engine *engine;
-	struct mmc_team *team;
-
-	CHECK_EQ(mmc_engine_create_stepped(&engine), 0);
-	CHECK_EQ(open_udp(engine, "", &team), 0);
-	CHECK(strcmp(team->endpoint->driver->name, "udp") == 0);
-	mmc_team_close(team);
-	CHECK_EQ(open_udp(engine, "loss=0.1", &team), 0);
-	CHECK(strcmp(team->endpoint->driver->name, "udp") != 0);
-	mmc_team_close(team);
-	CHECK_EQ(open_udp(engine, "loss=2", &team), -MMC_EINVAL);
-	CHECK(strstr(mmc_last_error(), "a number from 0 to 1") != NULL);
-	mmc_engine_destroy(engine);
-}
-
 CHECK_MAIN(CHECK_TEST(wrong_options_are_refused),
 	   CHECK_TEST(the_window_to_begin_with),
-	   CHECK_TEST(addresses_and_connection), CHECK_TEST(several_teams),
-	   CHECK_TEST(faults_as_asked_for))
+	   CHECK_TEST(addresses_and_connection), CHECK_TEST(several_teams))

@@ -86,7 +86,7 @@ def test_uses_are_found(deprecated: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("room", ["engine", "engine/api", "sim"])
+@pytest.mark.parametrize("room", ["engine", "engine/api", "engine/threads", "sim"])
 def test_fields_are_not_used(deprecated: Path, room: str) -> None:
     """No file or header of a room above the core uses a field of the core's state."""
     sources = [

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "engine/callers.h"
+#include "engine/threads/callers.h"
 
 uint32_t mmc_counter_count(void)
 {

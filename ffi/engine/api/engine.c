@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
-#include <unistd.h>
 
-#include "engine/callers.h"
 #include "engine/engine.h"
 #include "engine/progress.h"
-#include "engine/responder.h"
+#include "engine/threads/callers.h"
+#include "engine/threads/responder.h"
+#include "engine/threads/threads.h"
 #include "support/error.h"
 
 /* To be raised with every change to the wire format or to the state machine. */
@@ -19,27 +19,19 @@ uint32_t mmc_wire_version(void)
 static struct mmc_engine *new_engine(void)
 {
 	struct mmc_engine *engine = calloc(1, sizeof(*engine));
-	pthread_condattr_t monotonic;
 
 	if (engine == NULL)
 		return NULL;
-	engine->pid = getpid();
-	pthread_mutex_init(&engine->mutex, NULL);
-	pthread_cond_init(&engine->handover, NULL);
-	pthread_cond_init(&engine->ended, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&engine->news, &monotonic);
-	pthread_condattr_destroy(&monotonic);
-	return engine;
+	engine->threads = mmc_threads_new();
+	if (engine->threads != NULL)
+		return engine;
+	free(engine);
+	return NULL;
 }
 
 static void free_engine(struct mmc_engine *engine)
 {
-	pthread_cond_destroy(&engine->news);
-	pthread_cond_destroy(&engine->ended);
-	pthread_cond_destroy(&engine->handover);
-	pthread_mutex_destroy(&engine->mutex);
+	mmc_threads_free(engine->threads);
 	free(engine);
 }
 
@@ -73,7 +65,7 @@ int mmc_engine_create(struct mmc_engine **engine)
 void mmc_engine_destroy(struct mmc_engine *engine)
 {
 	/* In a child of fork() neither the thread nor a holder of the lock exists. */
-	if (engine == NULL || engine->pid != getpid())
+	if (engine == NULL || !mmc_threads_may_enter(engine->threads))
 		return;
 	if (!engine->stepped)
 		mmc_responder_stop(engine);
@@ -91,23 +83,27 @@ void mmc_engine_make_progress(struct mmc_engine *engine)
 
 int mmc_engine_await(struct mmc_engine *engine, uint64_t *nended)
 {
-	if (getpid() != engine->pid)
+	struct mmc_threads *threads = engine->threads;
+
+	if (!mmc_threads_may_enter(threads))
 		return -MMC_EFORKED;
-	pthread_mutex_lock(&engine->mutex);
-	while (engine->nended == *nended && !engine->roused)
-		pthread_cond_wait(&engine->ended, &engine->mutex);
-	*nended = engine->nended;
-	engine->roused = false;
-	pthread_mutex_unlock(&engine->mutex);
+	pthread_mutex_lock(&threads->mutex);
+	while (threads->nended == *nended && !threads->roused)
+		pthread_cond_wait(&threads->ended, &threads->mutex);
+	*nended = threads->nended;
+	threads->roused = false;
+	pthread_mutex_unlock(&threads->mutex);
 	return 0;
 }
 
 void mmc_engine_rouse(struct mmc_engine *engine)
 {
-	if (getpid() != engine->pid)
+	struct mmc_threads *threads = engine->threads;
+
+	if (!mmc_threads_may_enter(threads))
 		return;
-	pthread_mutex_lock(&engine->mutex);
-	engine->roused = true;
-	pthread_cond_broadcast(&engine->ended);
-	pthread_mutex_unlock(&engine->mutex);
+	pthread_mutex_lock(&threads->mutex);
+	threads->roused = true;
+	pthread_cond_broadcast(&threads->ended);
+	pthread_mutex_unlock(&threads->mutex);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/memory.h"
 
-#include "engine/callers.h"
+#include "engine/threads/callers.h"
 
 /* Hands new memory, or NULL, to the engine, and its address to the program. */
 static int hand_over(struct mmc_engine *engine, struct mmc_memory *new,

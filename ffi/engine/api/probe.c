@@ -3,8 +3,7 @@
 
 #include <stdlib.h>
 
-#include "engine/callers.h"
-#include "support/clock.h"
+#include "engine/threads/callers.h"
 
 /* How often each probe is sent: even a healthy network may lose one. */
 #define COPIES 3
@@ -63,7 +62,8 @@ static int send_probes(struct mmc_team *team, const uint8_t *padding)
 static int send_copies(struct mmc_team *team, struct mmc_request *listening)
 {
 	uint8_t *padding = calloc(1, team->options.chunk_bytes);
-	uint64_t begin_ns = mmc_clock_now_ns();
+	uint64_t now_ns = mmc_team_now_ns(team);
+	uint64_t begin_ns = now_ns;
 	int rv = padding == NULL ? -MMC_ENOMEM : 0;
 
 	for (uint32_t i = 0; rv == 0 && i < COPIES; i++) {
@@ -71,8 +71,9 @@ static int send_copies(struct mmc_team *team, struct mmc_request *listening)
 			begin_ns + mmc_probe_offset_ns(team->options.rank,
 						       team->options.nranks, i);
 
-		while (mmc_clock_now_ns() < at_ns)
-			mmc_engine_wait_for(team->engine, listening, at_ns);
+		for (; now_ns < at_ns; now_ns = mmc_team_now_ns(team))
+			mmc_engine_wait_for(team->engine, listening,
+					    at_ns - now_ns);
 		rv = send_probes(team, padding);
 	}
 	free(padding);
@@ -111,8 +112,7 @@ int mmc_team_probe(struct mmc_team *team, uint64_t slice_ns,
 	rv = send_copies(team, &listening);
 	while (rv == 0 && unheard_ranks(team).unheard_full > 0 &&
 	       spent_ns < slice_ns) {
-		mmc_engine_wait_for(team->engine, &listening,
-				    mmc_clock_now_ns() + step_ns);
+		mmc_engine_wait_for(team->engine, &listening, step_ns);
 		spent_ns += step_ns;
 	}
 	if (rv == 0)

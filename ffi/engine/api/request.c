@@ -3,13 +3,12 @@
 #include "engine/request.h"
 
 #include "engine/breakdown.h"
-#include "engine/callers.h"
 #include "engine/placement.h"
 #include "engine/progress.h"
 #include "engine/spares.h"
+#include "engine/threads/callers.h"
 #include "support/assert.h"
 #include "support/bits.h"
-#include "support/clock.h"
 
 /*
  * Returns what mmc_request_wait() is to return for a request in its current state, and
@@ -53,8 +52,7 @@ int mmc_start(struct mmc_stream *stream, const struct mmc_operation *operation,
 	rv = mmc_request_start(stream, operation, request);
 	if (rv == 0) {
 		if (slice_ns > 0)
-			mmc_engine_wait_for(engine, *request,
-					    mmc_clock_now_ns() + slice_ns);
+			mmc_engine_wait_for(engine, *request, slice_ns);
 		rv = outcome(*request);
 		if (rv == 0) {
 			release(*request);
@@ -71,18 +69,17 @@ int mmc_start(struct mmc_stream *stream, const struct mmc_operation *operation,
 int mmc_request_wait(struct mmc_request *request, uint64_t slice_ns)
 {
 	struct mmc_engine *engine = request->stream->team->engine;
-	uint64_t until_ns = mmc_clock_now_ns() + slice_ns;
 	int rv;
 
 	if (slice_ns == 0 || mmc_request_is_complete(request) ||
-	    mmc_engine_follow(engine, request, until_ns))
+	    mmc_engine_follow(engine, request, slice_ns))
 		return outcome(request);
 	rv = mmc_engine_enter(engine);
 	if (rv != 0)
 		return rv;
 	slice_ns = mmc_request_slice_ns(request, slice_ns,
 					mmc_team_now_ns(request->stream->team));
-	mmc_engine_wait_for(engine, request, mmc_clock_now_ns() + slice_ns);
+	mmc_engine_wait_for(engine, request, slice_ns);
 	leave(engine, request);
 	return outcome(request);
 }

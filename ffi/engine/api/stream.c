@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "engine/breakdown.h"
-#include "engine/callers.h"
 #include "engine/refusal.h"
 #include "engine/spares.h"
+#include "engine/threads/callers.h"
 #include "engine/tracing.h"
 #include "support/error.h"
 

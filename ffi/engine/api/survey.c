@@ -3,10 +3,9 @@
 
 #include <stdlib.h>
 
-#include "engine/callers.h"
 #include "engine/probe.h"
 #include "engine/progress.h"
-#include "support/clock.h"
+#include "engine/threads/callers.h"
 #include "support/error.h"
 
 /* The most datagrams that are handed to the driver at a time. */
@@ -131,8 +130,7 @@ int mmc_team_survey_listen(struct mmc_team *team, uint64_t slice_ns,
 		mmc_error_set("no survey has begun on this team");
 		rv = -MMC_EINVAL;
 	} else {
-		mmc_engine_wait_for(team->engine, &listening,
-				    mmc_clock_now_ns() + slice_ns);
+		mmc_engine_wait_for(team->engine, &listening, slice_ns);
 		for (uint32_t r = 0; r < team->options.nranks; r++)
 			heard[r] = team->survey->heard[r];
 	}

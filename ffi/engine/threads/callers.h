@@ -28,20 +28,19 @@ void mmc_engine_leave(struct mmc_engine *engine);
 void mmc_engine_pause(struct mmc_engine *engine);
 
 /*
- * Returns once `request` has completed or the monotonic clock has reached `until_ns`.
- * Until then leads, or follows while another caller leads. The caller holds the lock;
- * others may have had it in the meantime.
+ * Returns once `request` has completed or `slice_ns` have passed. Until then leads, or
+ * follows while another caller leads. The caller holds the lock; others may have had it
+ * in the meantime.
  */
 void mmc_engine_wait_for(struct mmc_engine *engine,
-			 const struct mmc_request *request, uint64_t until_ns);
+			 const struct mmc_request *request, uint64_t slice_ns);
 
 /*
- * Follows another caller. Returns true once `request` has completed or the monotonic
- * clock has reached `until_ns`. Returns false if nobody leads, or in a child of fork():
- * the caller must then enter the engine and call mmc_engine_wait_for(). The caller does
- * not hold the lock.
+ * Follows another caller. Returns true once `request` has completed or `slice_ns` have
+ * passed. Returns false if nobody leads, or in a child of fork(): the caller must then
+ * enter the engine and call mmc_engine_wait_for(). The caller does not hold the lock.
  */
 bool mmc_engine_follow(struct mmc_engine *engine,
-		       const struct mmc_request *request, uint64_t until_ns);
+		       const struct mmc_request *request, uint64_t slice_ns);
 
 #endif

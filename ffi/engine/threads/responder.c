@@ -3,7 +3,7 @@
  * The responder sleeps in epoll on the control sockets. While a caller is inside they
  * are disarmed, or else the responder would wake for datagrams that the caller takes.
  */
-#include "engine/responder.h"
+#include "engine/threads/responder.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -13,8 +13,9 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "engine/lock.h"
 #include "engine/progress.h"
+#include "engine/threads/lock.h"
+#include "engine/threads/threads.h"
 #include "engine/tracing.h"
 #include "support/clock.h"
 #include "support/descriptor.h"
@@ -61,7 +62,7 @@ static void arm_team(struct mmc_engine *engine, struct mmc_team *team,
 			.data.fd = fds[i],
 		};
 
-		epoll_ctl(engine->epoll_fd,
+		epoll_ctl(engine->threads->epoll_fd,
 			  new > old ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, fds[i],
 			  &event);
 	}
@@ -70,31 +71,34 @@ static void arm_team(struct mmc_engine *engine, struct mmc_team *team,
 /* Changes which descriptors of all attended teams are watched. */
 static void arm(struct mmc_engine *engine, int armed)
 {
-	if (engine->stepped || engine->armed == armed)
+	struct mmc_threads *threads = engine->threads;
+
+	if (engine->stepped || threads->armed == armed)
 		return;
 	for (struct mmc_team *team = engine->teams; team != NULL;
 	     team = team->next)
 		if (mmc_team_is_attended(team))
-			arm_team(engine, team, engine->armed, armed);
-	engine->armed = armed;
+			arm_team(engine, team, threads->armed, armed);
+	threads->armed = armed;
 }
 
 void mmc_responder_watch(struct mmc_engine *engine, struct mmc_team *team)
 {
 	if (!engine->stepped && mmc_team_is_attended(team))
-		arm_team(engine, team, MMC_ARMED_NONE, engine->armed);
+		arm_team(engine, team, MMC_ARMED_NONE, engine->threads->armed);
 }
 
 void mmc_responder_forget(struct mmc_engine *engine, struct mmc_team *team)
 {
 	if (!engine->stepped && mmc_team_is_attended(team))
-		arm_team(engine, team, engine->armed, MMC_ARMED_NONE);
+		arm_team(engine, team, engine->threads->armed, MMC_ARMED_NONE);
 }
 
 static void close_fds(struct mmc_engine *engine)
 {
-	const int fds[] = { engine->epoll_fd, engine->wake_fd,
-			    engine->timer_fd };
+	struct mmc_threads *threads = engine->threads;
+	const int fds[] = { threads->epoll_fd, threads->wake_fd,
+			    threads->timer_fd };
 
 	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
 		if (fds[i] >= 0)
@@ -108,7 +112,7 @@ static void set_timer(struct mmc_engine *engine, uint64_t time_ns)
 		.it_value = mmc_clock_timespec(mmc_max_u64(time_ns, 1)),
 	};
 
-	timerfd_settime(engine->timer_fd, 0, &timer, NULL);
+	timerfd_settime(engine->threads->timer_fd, 0, &timer, NULL);
 }
 
 /*
@@ -190,11 +194,11 @@ static void *responder(void *argument)
 	struct epoll_event event;
 
 	mmc_thread_unbind();
-	while (!__atomic_load_n(&engine->stopping, __ATOMIC_ACQUIRE)) {
-		if (epoll_wait(engine->epoll_fd, &event, 1, -1) < 1)
+	while (!__atomic_load_n(&engine->threads->stopping, __ATOMIC_ACQUIRE)) {
+		if (epoll_wait(engine->threads->epoll_fd, &event, 1, -1) < 1)
 			continue;
-		if (event.data.fd == engine->timer_fd)
-			mmc_descriptor_drain(engine->timer_fd);
+		if (event.data.fd == engine->threads->timer_fd)
+			mmc_descriptor_drain(engine->threads->timer_fd);
 		respond(engine);
 	}
 	return NULL;
@@ -212,24 +216,25 @@ static int start_thread(struct mmc_engine *engine)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rv = pthread_create(&engine->thread, NULL, responder, engine);
+	rv = pthread_create(&engine->threads->thread, NULL, responder, engine);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return rv;
 }
 
 int mmc_responder_start(struct mmc_engine *engine)
 {
+	struct mmc_threads *threads = engine->threads;
 	struct epoll_event event = { .events = EPOLLIN };
 
-	engine->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	engine->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	engine->timer_fd =
+	threads->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	threads->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	threads->timer_fd =
 		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	event.data.fd = engine->timer_fd;
-	engine->armed = MMC_ARMED_CONTROL;
-	if (engine->epoll_fd >= 0 && engine->wake_fd >= 0 &&
-	    engine->timer_fd >= 0 &&
-	    epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, engine->timer_fd,
+	event.data.fd = threads->timer_fd;
+	threads->armed = MMC_ARMED_CONTROL;
+	if (threads->epoll_fd >= 0 && threads->wake_fd >= 0 &&
+	    threads->timer_fd >= 0 &&
+	    epoll_ctl(threads->epoll_fd, EPOLL_CTL_ADD, threads->timer_fd,
 		      &event) == 0 &&
 	    start_thread(engine) == 0)
 		return 0;
@@ -240,8 +245,10 @@ int mmc_responder_start(struct mmc_engine *engine)
 
 void mmc_responder_stop(struct mmc_engine *engine)
 {
-	__atomic_store_n(&engine->stopping, true, __ATOMIC_RELEASE);
+	struct mmc_threads *threads = engine->threads;
+
+	__atomic_store_n(&threads->stopping, true, __ATOMIC_RELEASE);
 	mmc_responder_wake(engine);
-	pthread_join(engine->thread, NULL);
+	pthread_join(threads->thread, NULL);
 	close_fds(engine);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/callers.h"
+#include "engine/threads/callers.h"
 
 #include <poll.h>
 #include <sched.h>
 
-#include "engine/lock.h"
-#include "engine/notify.h"
 #include "engine/progress.h"
-#include "engine/responder.h"
+#include "engine/threads/lock.h"
+#include "engine/threads/notify.h"
+#include "engine/threads/responder.h"
+#include "engine/threads/threads.h"
 #include "engine/tracing.h"
 #include "support/clock.h"
 #include "support/descriptor.h"
@@ -17,7 +18,7 @@
 
 int mmc_engine_enter(struct mmc_engine *engine)
 {
-	if (getpid() != engine->pid)
+	if (!mmc_threads_may_enter(engine->threads))
 		return -MMC_EFORKED;
 	mmc_lock_take(engine);
 	mmc_responder_stand_by(engine);
@@ -27,7 +28,7 @@ int mmc_engine_enter(struct mmc_engine *engine)
 void mmc_engine_leave(struct mmc_engine *engine)
 {
 	/* A leader that gives the lock for a moment goes on making progress. */
-	bool unattended = !engine->stepped && !engine->led;
+	bool unattended = !engine->stepped && !engine->threads->led;
 	bool must_notify = mmc_engine_must_notify(engine);
 
 	if (unattended)
@@ -40,7 +41,8 @@ void mmc_engine_leave(struct mmc_engine *engine)
 
 void mmc_engine_pause(struct mmc_engine *engine)
 {
-	if (engine->stepped || engine->led || mmc_engine_must_notify(engine)) {
+	if (engine->stepped || engine->threads->led ||
+	    mmc_engine_must_notify(engine)) {
 		mmc_engine_leave(engine);
 		return;
 	}
@@ -66,8 +68,9 @@ static bool spins(const struct mmc_engine *engine)
  */
 static void sleep_for(struct mmc_engine *engine, uint64_t limit_ns)
 {
+	struct mmc_threads *threads = engine->threads;
 	struct pollfd polled[POLLED_FDS_MAX + 1] = {
-		{ .fd = engine->wake_fd, .events = POLLIN },
+		{ .fd = threads->wake_fd, .events = POLLIN },
 	};
 	unsigned npolled = 1;
 	uint64_t coalescing_ns = mmc_engine_coalescing_ns(engine);
@@ -98,7 +101,7 @@ static void sleep_for(struct mmc_engine *engine, uint64_t limit_ns)
 	}
 	if (ppoll(polled, npolled, &timeout, NULL) > 0 &&
 	    (polled[0].revents & POLLIN))
-		mmc_descriptor_drain(engine->wake_fd);
+		mmc_descriptor_drain(threads->wake_fd);
 }
 
 /* Returns the time until `until_ns`, which may have passed. */
@@ -136,11 +139,13 @@ static void await(struct mmc_engine *engine, const struct mmc_request *request,
 /* Says whether a caller leads, and has the followers look at their requests. */
 static void announce(struct mmc_engine *engine, bool led)
 {
-	pthread_mutex_lock(&engine->mutex);
-	engine->led = led;
-	if (engine->nfollowers > 0)
-		pthread_cond_broadcast(&engine->news);
-	pthread_mutex_unlock(&engine->mutex);
+	struct mmc_threads *threads = engine->threads;
+
+	pthread_mutex_lock(&threads->mutex);
+	threads->led = led;
+	if (threads->nfollowers > 0)
+		pthread_cond_broadcast(&threads->news);
+	pthread_mutex_unlock(&threads->mutex);
 }
 
 /*
@@ -171,35 +176,44 @@ static void lead(struct mmc_engine *engine, const struct mmc_request *request,
 	announce(engine, false);
 }
 
-bool mmc_engine_follow(struct mmc_engine *engine,
-		       const struct mmc_request *request, uint64_t until_ns)
+/* As mmc_engine_follow(), until the monotonic clock has reached `until_ns`. */
+static bool follow(struct mmc_engine *engine, const struct mmc_request *request,
+		   uint64_t until_ns)
 {
+	struct mmc_threads *threads = engine->threads;
 	struct timespec until = mmc_clock_timespec(until_ns);
 	int rv = 0;
 
-	if (getpid() != engine->pid)
-		return false;
-	pthread_mutex_lock(&engine->mutex);
-	engine->nfollowers++;
-	while (engine->led && !mmc_request_is_complete(request) && rv == 0)
-		rv = pthread_cond_timedwait(&engine->news, &engine->mutex,
+	pthread_mutex_lock(&threads->mutex);
+	threads->nfollowers++;
+	while (threads->led && !mmc_request_is_complete(request) && rv == 0)
+		rv = pthread_cond_timedwait(&threads->news, &threads->mutex,
 					    &until);
-	engine->nfollowers--;
-	pthread_mutex_unlock(&engine->mutex);
+	threads->nfollowers--;
+	pthread_mutex_unlock(&threads->mutex);
 	return rv != 0 || mmc_request_is_complete(request);
 }
 
-void mmc_engine_wait_for(struct mmc_engine *engine,
-			 const struct mmc_request *request, uint64_t until_ns)
+bool mmc_engine_follow(struct mmc_engine *engine,
+		       const struct mmc_request *request, uint64_t slice_ns)
 {
+	return mmc_threads_may_enter(engine->threads) &&
+	       follow(engine, request, mmc_clock_now_ns() + slice_ns);
+}
+
+void mmc_engine_wait_for(struct mmc_engine *engine,
+			 const struct mmc_request *request, uint64_t slice_ns)
+{
+	uint64_t until_ns = mmc_clock_now_ns() + slice_ns;
+
 	while (!mmc_request_is_complete(request) &&
 	       mmc_clock_now_ns() < until_ns) {
-		if (!engine->led) {
+		if (!engine->threads->led) {
 			lead(engine, request, until_ns);
 			return;
 		}
 		mmc_lock_give(engine);
-		mmc_engine_follow(engine, request, until_ns);
+		follow(engine, request, until_ns);
 		mmc_lock_take(engine);
 	}
 }

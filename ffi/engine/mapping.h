@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Files as memory of this process. */
+#ifndef MMC_ENGINE_MAPPING_H
+#define MMC_ENGINE_MAPPING_H
+
+#include <stddef.h>
+
+/*
+ * Maps the first `nbytes` of the file `fd`, shared with other processes. Returns their
+ * address, or NULL with the reason in mmc_last_error().
+ */
+void *mmc_mapping_make(int fd, size_t nbytes);
+
+/* Ends a mapping of `nbytes`, which may be rounded up to whole pages. */
+void mmc_mapping_end(void *bytes, size_t nbytes);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the threads of one process share that use the same engine. A processor without an
+ * operating system has one thread, and none of this: it implements callers.h, notify.h
+ * and responder.h by itself.
+ */
+#ifndef MMC_ENGINE_THREADS_THREADS_H
+#define MMC_ENGINE_THREADS_THREADS_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "engine/state.h"
+
+struct mmc_threads {
+	pid_t pid;		 /* the process that may use the engine */
+	pthread_mutex_t mutex;	 /* guards the fields below, up to `ended` */
+	pthread_cond_t handover; /* `serving` has changed */
+	uint64_t next_ticket; /* for the next thread that asks for the lock */
+	uint64_t serving;     /* the ticket of the thread that has the lock */
+	unsigned nawaiting;   /* threads in mmc_lock_await() */
+	bool led;	      /* a caller leads: it makes all progress */
+	pthread_cond_t news;  /* a request has completed, or `led` has ended */
+	unsigned nfollowers;  /* callers that wait for `news` */
+	uint64_t nended; /* requests that have notified of their ends so far */
+	bool roused;	 /* mmc_engine_rouse() has yet to wake a thread */
+	pthread_cond_t ended; /* `nended` or `roused` has changed */
+	bool stopping;	      /* read without the lock: use atomics */
+	pthread_t thread;     /* the responder */
+	int epoll_fd;	      /* what the responder sleeps on */
+	int wake_fd;	      /* wakes the lock's holder */
+	int timer_fd;	      /* wakes the responder when something is due */
+	int armed; /* enum mmc_armed: what wakes the responder besides */
+};
+
+/* Returns the shared state of an engine that no thread uses yet, or NULL. */
+struct mmc_threads *mmc_threads_new(void);
+
+/* Frees what mmc_threads_new() has returned, which no thread may use any more. */
+void mmc_threads_free(struct mmc_threads *threads);
+
+/* Returns whether this process may use the engine: it is no child of its creator. */
+bool mmc_threads_may_enter(const struct mmc_threads *threads);
+
+#endif
