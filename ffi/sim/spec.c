@@ -197,18 +197,25 @@ static void draw_mishaps(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 static void draw_faults(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 {
 	const char *kinds[] = { "multicast", "control", "repair", "all" };
+	const char *kind;
+	uint32_t loss, dup, reorder, delay_us, seed;
+	uint32_t corrupt = 0;
 
 	if (!one_in(prng, 6))
 		return;
+	/* One by one: C leaves it open in which order a call's arguments are drawn. */
+	seed = between_u32(prng, 0, 999);
+	if (spec->checksum != MMC_CHECKSUM_OFF)
+		corrupt = between_u32(prng, 0, 9);
+	kind = kinds[mmc_prng_below(prng, 4)];
+	delay_us = (uint32_t)scaled(prng, 10);
+	reorder = between_u32(prng, 0, 20);
+	dup = between_u32(prng, 0, 20);
+	loss = between_u32(prng, 0, 20);
 	snprintf(spec->fault, sizeof(spec->fault),
 		 "loss=0.%02u,dup=0.%02u,reorder=0.%02u,delay_us=%u,kind=%s,"
 		 "corrupt=0.%02u,seed=%u",
-		 between_u32(prng, 0, 20), between_u32(prng, 0, 20),
-		 between_u32(prng, 0, 20), (uint32_t)scaled(prng, 10),
-		 kinds[mmc_prng_below(prng, 4)],
-		 spec->checksum == MMC_CHECKSUM_OFF ? 0
-						    : between_u32(prng, 0, 9),
-		 between_u32(prng, 0, 999));
+		 loss, dup, reorder, delay_us, kind, corrupt, seed);
 }
 
 static void draw_registrations(struct mmc_prng *prng, struct mmc_sim_spec *spec)
