@@ -14,13 +14,13 @@ TEST_PACKAGES := $(PACKAGES) clang libclang-rt-14-dev valgrind \
 	xz-utils flex bison bc rdma-core ibverbs-providers ibverbs-utils \
 	libibverbs-dev librdmacm-dev python3-pyverbs \
 	slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libpmix-dev \
-	shellcheck qemu-user
+	shellcheck qemu-user qemu-system-misc
 
 # The guest, a virtual machine that has RDMA for the tests in tests/verbs, occupies one
 # processor. Its tests run in parallel with others that need no exact timing: all these
 # are BESIDE. The remaining tests measure time: they come first, one after the other,
 # while the guest's kernel is being built.
-BESIDE := $(addprefix tests/, devices verbs structure packages unit sim programs training upstream \
+BESIDE := $(addprefix tests/, devices verbs firmware structure packages unit sim programs training upstream \
 	foreign test_c.py test_fuzz.py test_documented.py)
 define TESTS
 	@$(PY) -m pytest -q $(LONG) tests $(addprefix --ignore=,$(BESIDE)); first=$$?; \

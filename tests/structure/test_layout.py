@@ -29,6 +29,10 @@ MAY_INCLUDE = {
         r"core/types\.h|core/wire/header\.h|mpimcast/.*"
     ),
     "engine": rf"{SYSTEM}|support/.*|engine/.*|drivers/.*|core/.*|mpimcast/.*",
+    "firmware": (
+        rf"{FREESTANDING}|std(arg|io|lib|noreturn)\.h|string\.h|support/.*|firmware/.*|"
+        r"engine/.*|drivers/protect/secret\.h|mpimcast/.*"
+    ),
     "node": rf"{SYSTEM}|support/.*|node/.*|mpimcast/.*",
     "python": rf"Python\.h|{SYSTEM}|python/.*|mpimcast/.*",
     "sim": rf"{SYSTEM}|support/.*|sim/.*|engine/.*|drivers/.*|core/.*|mpimcast/.*",

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What an engine needs of its threads where there is one alone: nobody else to wait for,
+ * to wake, or to hand the work to. The firmware steps its engine in a loop.
+ */
+#include <mpimcast/trace.h>
+#include <stdlib.h>
+
+#include "engine/engine.h"
+#include "engine/threads/callers.h"
+#include "engine/threads/notify.h"
+#include "engine/threads/responder.h"
+#include "support/run_delay.h"
+
+int mmc_engine_create_stepped(struct mmc_engine **engine)
+{
+	struct mmc_engine *new = calloc(1, sizeof(*new));
+
+	if (new == NULL)
+		return -MMC_ENOMEM;
+	new->stepped = true;
+	*engine = new;
+	return 0;
+}
+
+void mmc_engine_destroy(struct mmc_engine *engine)
+{
+	free(engine);
+}
+
+int mmc_engine_enter(struct mmc_engine *engine)
+{
+	(void)engine;
+	return 0;
+}
+
+void mmc_engine_leave(struct mmc_engine *engine)
+{
+	(void)engine;
+}
+
+void mmc_engine_pause(struct mmc_engine *engine)
+{
+	(void)engine;
+}
+
+/* Makes one round of progress: whoever waits here longer would stop all the rest. */
+void mmc_engine_wait_for(struct mmc_engine *engine,
+			 const struct mmc_request *request, uint64_t slice_ns)
+{
+	(void)request;
+	(void)slice_ns;
+	mmc_engine_step(engine);
+}
+
+bool mmc_engine_follow(struct mmc_engine *engine,
+		       const struct mmc_request *request, uint64_t slice_ns)
+{
+	(void)engine;
+	(void)request;
+	(void)slice_ns;
+	return false;
+}
+
+void mmc_engine_expect_notification(struct mmc_engine *engine)
+{
+	engine->nexpected++;
+}
+
+void mmc_engine_notify(struct mmc_engine *engine)
+{
+	engine->nexpected--;
+}
+
+void mmc_responder_watch(struct mmc_engine *engine, struct mmc_team *team)
+{
+	(void)engine;
+	(void)team;
+}
+
+void mmc_responder_forget(struct mmc_engine *engine, struct mmc_team *team)
+{
+	(void)engine;
+	(void)team;
+}
+
+/* Nothing else runs on this processor, so nothing delays the engine. */
+struct mmc_run_delay mmc_run_delay_look(void)
+{
+	return (struct mmc_run_delay){ .thread = NULL };
+}
+
+bool mmc_run_delay_since(const struct mmc_run_delay *before,
+			 struct mmc_run_delay *delay)
+{
+	(void)before;
+	(void)delay;
+	return false;
+}
+
+/* No stream is traced here: the trace is a process's. */
+void mmc_trace_add(struct mmc_trace *trace, const struct mmc_trace_event *event)
+{
+	(void)trace;
+	(void)event;
+}

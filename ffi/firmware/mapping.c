@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* There are no files to map. */
+#include "engine/mapping.h"
+
+#include "support/error.h"
+
+void *mmc_mapping_make(int fd, size_t nbytes)
+{
+	(void)fd;
+	(void)nbytes;
+	mmc_error_set("this processor has no files");
+	return NULL;
+}
+
+void mmc_mapping_end(void *bytes, size_t nbytes)
+{
+	(void)bytes;
+	(void)nbytes;
+}

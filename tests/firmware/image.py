@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs for an emulated rv64 processor without an operating system."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from support import BUILD, ROOT, require_tool, run
+
+MEMORY_MBYTES = 512
+# Where the machine's memory begins, and how much of its end parameters take.
+MEMORY_AT = 0x8000_0000
+PARAMETERS_BYTES = 4096
+
+
+@cache
+def build() -> Path:
+    """Link the programs of this folder with the engine; return where they are."""
+    require_tool("riscv64-unknown-elf-gcc")
+    cmake = require_tool("cmake")
+    folder = BUILD / "firmware"
+    images = ";".join(map(str, sorted((ROOT / "tests/firmware").glob("*.c"))))
+    run(
+        [
+            *(cmake, "-G", "Ninja", "-S", ROOT / "ffi/firmware", "-B", folder),
+            *("--toolchain", "rv64.cmake", f"-DMPIMCAST_IMAGES={images}"),
+            f"-DMPIMCAST_MEMORY={MEMORY_MBYTES}M",
+            f"-DCMAKE_MAKE_PROGRAM={require_tool('ninja')}",
+        ],
+        limit_s=60,
+    )
+    run([cmake, "--build", folder], limit_s=300)
+    return folder
+
+
+def execute(name: str, *parameters: int, limit_s: float) -> str:
+    """Run a program on the emulated machine, and return what it prints.
+
+    Parameters
+    ----------
+    name
+        The program's source file, without its suffix.
+    *parameters
+        The words that it finds at ``mmc_parameters``.
+    limit_s
+        After how many seconds the test fails.
+    """
+    at = MEMORY_AT + MEMORY_MBYTES * 2**20 - PARAMETERS_BYTES
+    command: list[str | Path] = [
+        *(require_tool("qemu-system-riscv64"), "-machine", "virt", "-bios", "none"),
+        *("-m", f"{MEMORY_MBYTES}M", "-display", "none", "-monitor", "none"),
+        *("-serial", "stdio", "-kernel", build() / f"{name}.elf"),
+    ]
+    for index, value in enumerate(parameters):
+        loaded = f"loader,addr={at + 8 * index},data={value},data-len=8"
+        command += ["-device", loaded]
+    return run(command, limit_s=limit_s)
