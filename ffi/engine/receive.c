@@ -81,26 +81,44 @@ bool mmc_request_receive_chunk(struct mmc_request *request, uint32_t source,
 	return true;
 }
 
-/* Copies the payloads of a run to their places, which the operation has claimed. */
+/* Says that chunks are in their places, if there are any. */
+static void note_placed(struct mmc_request *request, struct mmc_run placed)
+{
+	if (placed.count > 0)
+		mmc_op_on_run_placed(request->op, placed);
+}
+
+/*
+ * Copies the payloads of a run to their places, which the operation has claimed, except
+ * for those that the device has put there.
+ */
 static void place_run(struct mmc_request *request, struct mmc_run run,
 		      const struct mmc_event *events, uint32_t head_bytes)
 {
-	const struct mmc_team *team = request->stream->team;
+	struct mmc_stream *stream = request->stream;
+	uint32_t chunk_bytes = stream->team->options.chunk_bytes;
 	uint8_t *to = mmc_request_address(request, run.first);
-	bool by_driver = team->endpoint->driver->place != NULL;
+	bool by_driver = stream->team->endpoint->driver->place != NULL;
+	struct mmc_run placed = { .first = run.first };
+	uint32_t ndirect = 0;
 
-	for (uint32_t i = 0; i < run.count; i++) {
+	for (uint32_t i = 0; i < run.count; i++, to += chunk_bytes) {
 		const uint8_t *body = mmc_event_body(&events[i], head_bytes);
 		uint32_t nbytes = events[i].nbytes - head_bytes;
 
-		if (by_driver)
+		if (body != to && by_driver) {
+			note_placed(request, placed);
+			placed = (struct mmc_run){ .first = run.first + i + 1 };
 			mmc_request_place(request, run.first + i, body, nbytes);
-		else
-			memcpy(to + (size_t)i * team->options.chunk_bytes, body,
-			       nbytes);
+			continue;
+		}
+		if (body != to)
+			memcpy(to, body, nbytes);
+		ndirect += body == to;
+		placed.count++;
 	}
-	if (!by_driver)
-		mmc_op_on_run_placed(request->op, run);
+	note_placed(request, placed);
+	mmc_count(&stream->counters, MMC_COUNT_ZERO_COPY_CHUNKS, ndirect);
 }
 
 /* Takes in a run of several chunks. Returns false if they must be taken one by one. */

@@ -24,6 +24,7 @@ void *memcpy(void *restrict to, const void *restrict from, size_t nbytes)
 
 		for (; nbytes >= WORDS_AT_ONCE * sizeof(word);
 		     nbytes -= WORDS_AT_ONCE * sizeof(word)) {
+#pragma GCC unroll 8
 			for (int i = 0; i < WORDS_AT_ONCE; i++)
 				words[i] = sources[i];
 			words += WORDS_AT_ONCE;
