@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/breakdown.h"
 
-#include <string.h>
+#include <stdio.h>
 
 #include "support/error.h"
 
@@ -18,7 +18,7 @@ void mmc_team_break_down(struct mmc_team *team, const struct mmc_event *event)
 	if (team->poison.error != MMC_OK)
 		return;
 	team->poison = poison;
-	strncpy(team->reason, mmc_last_error(), sizeof(team->reason) - 1);
+	snprintf(team->reason, sizeof(team->reason), "%s", mmc_last_error());
 	for (uint32_t i = 0; i < team->nstreams; i++) {
 		struct mmc_stream *stream = team->streams[i];
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 /*
- * What a byte adds to a CRC by Castagnoli's polynomial, whose bits are reversed to
- * 0x82f63b78, since the CRC takes the lowest bit first. It is the sum of what its bits add.
+ * The CRC of a single byte by Castagnoli's polynomial, which is 0x82f63b78 when its lowest
+ * bit is sent first. CRCs are linear: that of a byte is the XOR of those of its bits.
  */
 #define OF_BYTE(byte)                                                          \
 	(((byte)&0x1 ? UINT32_C(0xf26b8303) : 0) ^                             \

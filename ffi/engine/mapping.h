@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files as memory of this process. */
+/* Maps files to memory of this process. */
 #ifndef MMC_ENGINE_MAPPING_H
 #define MMC_ENGINE_MAPPING_H
 

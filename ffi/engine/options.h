@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a team's options may be. */
+/* Checks the options of a team. */
 #ifndef MMC_ENGINE_OPTIONS_H
 #define MMC_ENGINE_OPTIONS_H
 
 #include <mpimcast/mmc.h>
 
 /*
- * Checks the options that every team has, whatever its endpoint. Returns 0, or
- * -MMC_EINVAL with the reason in mmc_last_error().
+ * Checks those options that do not depend on the endpoint. Returns 0, or -MMC_EINVAL with
+ * the reason in mmc_last_error().
  */
 int mmc_options_check(const struct mmc_team_options *options);
 

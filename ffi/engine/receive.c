@@ -81,7 +81,7 @@ bool mmc_request_receive_chunk(struct mmc_request *request, uint32_t source,
 	return true;
 }
 
-/* Says that chunks are in their places, if there are any. */
+/* Tells the operation that a run of chunks, which may be empty, is in its places. */
 static void note_placed(struct mmc_request *request, struct mmc_run placed)
 {
 	if (placed.count > 0)

@@ -133,7 +133,7 @@ struct mmc_engine {
 	uint32_t ntraced;   /* streams that are traced */
 	uint32_t nfinished; /* requests that have completed so far */
 	uint32_t nexpected; /* requests that will notify of their ends */
-	struct mmc_threads *threads; /* NULL where there is only one */
+	struct mmc_threads *threads; /* NULL without an operating system */
 };
 
 /*

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What an engine needs of its threads where there is one alone: nobody else to wait for,
- * to wake, or to hand the work to. The firmware steps its engine in a loop.
+ * Implements engine/threads for a processor that runs a single thread, which steps the
+ * engine in a loop. The progress lock is always free, no other thread is to be woken, and
+ * nobody else makes progress, so most of these functions do nothing.
  */
 #include <mpimcast/trace.h>
 #include <stdlib.h>
@@ -44,7 +45,7 @@ void mmc_engine_pause(struct mmc_engine *engine)
 	(void)engine;
 }
 
-/* Makes one round of progress: whoever waits here longer would stop all the rest. */
+/* Makes the progress that is possible now. Does not wait: the caller calls again. */
 void mmc_engine_wait_for(struct mmc_engine *engine,
 			 const struct mmc_request *request, uint64_t slice_ns)
 {
@@ -84,7 +85,7 @@ void mmc_responder_forget(struct mmc_engine *engine, struct mmc_team *team)
 	(void)team;
 }
 
-/* Nothing else runs on this processor, so nothing delays the engine. */
+/* No other thread takes the processor from the engine. */
 struct mmc_run_delay mmc_run_delay_look(void)
 {
 	return (struct mmc_run_delay){ .thread = NULL };
@@ -98,7 +99,7 @@ bool mmc_run_delay_since(const struct mmc_run_delay *before,
 	return false;
 }
 
-/* No stream is traced here: the trace is a process's. */
+/* Is never called: only programs under an operating system trace their streams. */
 void mmc_trace_add(struct mmc_trace *trace, const struct mmc_trace_event *event)
 {
 	(void)trace;

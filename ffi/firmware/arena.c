@@ -5,39 +5,51 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The range, from link.ld. */
+/* The range, which link.ld defines. */
 extern uint8_t mmc_arena_begin[];
 extern uint8_t mmc_arena_end[];
 
 #define CLASSES 64
 
-/* Stands before each piece, and is as long as what pieces are aligned to. */
+/*
+ * The header of a piece. The memory that malloc() returns follows it, and is aligned like
+ * the header, since the header's length is the alignment.
+ */
 struct piece {
-	struct piece *next; /* while it is free: another one of its class */
-	size_t class;	    /* it has 2^class bytes, these included */
-	/* Where it begins: before this where what follows had to be aligned. */
+	struct piece *next; /* in the list of free pieces of this class */
+	size_t class;	    /* the piece has 2^class bytes, header included */
+	/*
+	 * The header itself. aligned_alloc() writes another header before the memory that
+	 * it returns, in which only this field is set, to the piece's own header.
+	 */
 	struct piece *whole;
 	uint8_t padding[MMC_ARENA_ALIGN_BYTES - 3 * sizeof(size_t)];
 };
 
 _Static_assert(sizeof(struct piece) == MMC_ARENA_ALIGN_BYTES,
-	       "what follows a piece's head is aligned as it is");
+	       "the memory behind a header is aligned like the header");
 
 static struct piece *unused[CLASSES];
 static size_t used_bytes;
 
+static size_t arena_bytes(void)
+{
+	return (size_t)(mmc_arena_end - mmc_arena_begin);
+}
+
+/* Returns the class of a piece with room for `nbytes`, which fit in the arena. */
 static size_t class_of(size_t nbytes)
 {
 	return 64 - (size_t)__builtin_clzl(nbytes + sizeof(struct piece) - 1);
 }
 
+/* Cuts a new piece off the range. Returns NULL if too little is left. */
 static struct piece *cut(size_t class)
 {
-	size_t left_bytes = (size_t)(mmc_arena_end - mmc_arena_begin);
+	size_t left_bytes = arena_bytes() - used_bytes;
 	struct piece *piece = (struct piece *)(mmc_arena_begin + used_bytes);
 
-	if (class >= CLASSES - 1 ||
-	    (size_t)1 << class > left_bytes - used_bytes)
+	if ((size_t)1 << class > left_bytes)
 		return NULL;
 	used_bytes += (size_t)1 << class;
 	piece->class = class;
@@ -50,7 +62,7 @@ void *malloc(size_t nbytes)
 	struct piece *piece;
 	size_t class;
 
-	if (nbytes > (size_t)(mmc_arena_end - mmc_arena_begin))
+	if (nbytes > arena_bytes())
 		return NULL;
 	class = class_of(nbytes);
 	piece = unused[class];
@@ -96,19 +108,27 @@ void free(void *memory)
 	unused[piece->class] = piece;
 }
 
+/* Returns how many bytes the piece has from `memory` on, which lies in it. */
+static size_t room_bytes(const uint8_t *memory)
+{
+	const struct piece *piece = ((const struct piece *)memory)[-1].whole;
+
+	return ((size_t)1 << piece->class) -
+	       (size_t)(memory - (const uint8_t *)piece);
+}
+
 void *realloc(void *memory, size_t nbytes)
 {
-	const struct piece *piece = (const struct piece *)memory - 1;
 	void *grown;
 
 	if (memory == NULL)
 		return malloc(nbytes);
-	if (class_of(nbytes) <= piece->class)
+	if (nbytes <= room_bytes(memory))
 		return memory;
 	grown = malloc(nbytes);
 	if (grown == NULL)
 		return NULL;
-	memcpy(grown, memory, ((size_t)1 << piece->class) - sizeof(*piece));
+	memcpy(grown, memory, room_bytes(memory));
 	free(memory);
 	return grown;
 }

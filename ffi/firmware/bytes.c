@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes in memory. The compiler must not turn these loops into calls of themselves. */
+/*
+ * Implements the firmware's <string.h>. CMakeLists.txt keeps the compiler from replacing
+ * these loops by calls of the very functions that they implement.
+ */
 #include <stdint.h>
 #include <string.h>
 
@@ -77,17 +80,6 @@ int memcmp(const void *a, const void *b, size_t nbytes)
 		if (*ours != *theirs)
 			return *ours < *theirs ? -1 : 1;
 	return 0;
-}
-
-char *strncpy(char *restrict to, const char *restrict from, size_t size)
-{
-	size_t i = 0;
-
-	for (; i < size && from[i] != 0; i++)
-		to[i] = from[i];
-	for (; i < size; i++)
-		to[i] = 0;
-	return to;
 }
 
 void *memchr(const void *bytes, int byte, size_t nbytes)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Implements the firmware's <stdio.h>. */
 #include <stdint.h>
 #include <stdio.h>
 
-/* Where the next character goes, and the end of the room for them. */
+/* The text as it is written: the place of the next character, and that of the final 0. */
 struct cursor {
 	char *at;
 	char *end;
@@ -20,7 +21,7 @@ static void put_words(struct cursor *cursor, const char *words)
 		put(cursor, *words++);
 }
 
-/* Puts a number with zeros before it, so that it has at least `width` digits. */
+/* Writes a number, with leading zeros if it has fewer than `width` digits. */
 static void put_number(struct cursor *cursor, uint64_t number, unsigned width)
 {
 	char digits[24];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* There are no files to map. */
+/* Refuses all mappings: there are no files. */
 #include "engine/mapping.h"
 
 #include "support/error.h"

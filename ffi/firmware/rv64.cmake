@@ -8,7 +8,6 @@ set(CMAKE_C_COMPILER riscv64-unknown-elf-gcc)
 set(CMAKE_ASM_COMPILER riscv64-unknown-elf-gcc)
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
 string(CONCAT flags "-march=rv64imac_zicsr_zbb_zbs -mabi=lp64 -mcmodel=medany "
-                    "-ffreestanding -ffunction-sections -fdata-sections "
-                    "-fno-tree-loop-distribute-patterns")
+                    "-ffreestanding -ffunction-sections -fdata-sections")
 set(CMAKE_C_FLAGS_INIT "${flags}")
 set(CMAKE_ASM_FLAGS_INIT "${flags}")

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Secrets of simulated jobs, which protect nothing: they lie in memory like any other. */
+/*
+ * Secrets of simulated jobs. They protect nothing, so they lie in ordinary memory, and are
+ * not wiped.
+ */
 #include "drivers/protect/secret.h"
 
 #include <mpimcast/errors.h>
@@ -8,6 +11,7 @@
 
 struct mmc_secret {
 	uint8_t bytes[MMC_SECRET_BYTES];
+	bool spent;
 };
 
 void *mmc_secret_allocate(size_t nbytes)
@@ -34,7 +38,10 @@ uint8_t *mmc_secret_bytes(struct mmc_secret *secret)
 
 bool mmc_secret_spend(struct mmc_secret *secret, uint8_t *bytes)
 {
+	if (secret->spent)
+		return false;
 	memcpy(bytes, secret->bytes, sizeof(secret->bytes));
+	secret->spent = true;
 	return true;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Gives the first hart a stack, clears the variables, and calls main(). Others sleep. A trap
- * is a bug, since interrupts stay off: it ends the program.
+ * The first hart sets up its stack, clears the variables and calls main(); other harts sleep.
+ * Interrupts stay off, so every trap is a bug, and ends the program.
  */
 	.section .text.start, "ax"
 	.globl	_start

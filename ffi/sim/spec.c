@@ -203,7 +203,7 @@ static void draw_faults(struct mmc_prng *prng, struct mmc_sim_spec *spec)
 
 	if (!one_in(prng, 6))
 		return;
-	/* One by one: C leaves it open in which order a call's arguments are drawn. */
+	/* Not in the call itself: C does not say in which order arguments are evaluated. */
 	seed = between_u32(prng, 0, 999);
 	if (spec->checksum != MMC_CHECKSUM_OFF)
 		corrupt = between_u32(prng, 0, 9);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each thread has its own last error. */
+/* Each error code has a text of its own, and each thread has its own last error. */
 #include "support/error.h"
 
 #include <mpimcast/mmc.h>
@@ -7,6 +7,20 @@
 
 #include "check.h"
 #include "core/types.h"
+
+static void each_code_has_its_text(void)
+{
+	const char *unknown = mmc_strerror(MMC_ERROR_MAX + 1);
+
+	for (int code = 0; code <= MMC_ERROR_MAX; code++) {
+		CHECK(strcmp(mmc_strerror(code), unknown) != 0);
+		CHECK(strcmp(mmc_strerror(-code), mmc_strerror(code)) == 0);
+		for (int other = 0; other < code; other++)
+			CHECK(strcmp(mmc_strerror(code), mmc_strerror(other)) !=
+			      0);
+	}
+	CHECK(strcmp(mmc_strerror(1000), unknown) == 0);
+}
 
 static void the_last_text_counts(void)
 {
@@ -47,5 +61,6 @@ static void threads_have_texts_of_their_own(void)
 	CHECK(strcmp(mmc_last_error(), "here") == 0);
 }
 
-CHECK_MAIN(CHECK_TEST(the_last_text_counts), CHECK_TEST(long_text_is_cut_off),
+CHECK_MAIN(CHECK_TEST(each_code_has_its_text), CHECK_TEST(the_last_text_counts),
+	   CHECK_TEST(long_text_is_cut_off),
 	   CHECK_TEST(threads_have_texts_of_their_own))

@@ -240,7 +240,40 @@ static void runs_end_at_what_is_wrong(void)
 	}
 }
 
+/* Chunks of a run that the device has put in their places are counted, not copied. */
+static void chunks_in_place_stay(void)
+{
+	for (uint32_t direct = 0; direct < 1 << RUN_CHUNKS; direct += 7) {
+		struct mmc_event events[RUN_CHUNKS];
+		struct mmc_request *request;
+
+		hub_open(&eager);
+		memset(gathered, 0, sizeof(gathered));
+		request = hub_gather(0, gathered, RUN_BLOCK_BYTES);
+		make_run(events);
+		for (uint32_t i = 0; i < RUN_CHUNKS; i++) {
+			uint8_t *place = gathered + RUN_BLOCK_BYTES +
+					 i * HUB_CHUNK_BYTES;
+
+			if ((direct >> i & 1) == 0)
+				continue;
+			memcpy(place, events[i].bytes + HEAD_BYTES,
+			       events[i].nbytes - HEAD_BYTES);
+			events[i].body = place;
+		}
+		CHECK_EQ(receive_all(events), 1);
+		CHECK_EQ(mmc_op_missing_chunks(request->op), 0);
+		CHECK_EQ(hub_count(0, MMC_COUNT_ZERO_COPY_CHUNKS),
+			 __builtin_popcount(direct));
+		hub_check(gathered, RUN_BLOCK_BYTES);
+		mmc_request_cancel(request);
+		mmc_request_free(request);
+		hub_close();
+	}
+}
+
 CHECK_MAIN(CHECK_TEST(runs_end_at_what_is_wrong),
+	   CHECK_TEST(chunks_in_place_stay),
 	   CHECK_TEST(what_belongs_to_no_stream),
 	   CHECK_TEST(early_chunks_are_parked), CHECK_TEST(the_pool_is_bounded),
 	   CHECK_TEST(chunks_are_placed_once),

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs random cases of the simulator without an operating system, and prints for each what
- * it has measured. The first seed and the number of cases lie in the machine's memory
- * before it starts, at `mmc_parameters`.
+ * Runs random cases of the simulator without an operating system, and prints the result of
+ * each as a line.
  */
 #include <mpimcast/sim.h>
 #include <stdio.h>
@@ -10,7 +9,7 @@
 #include "firmware/arena.h"
 #include "firmware/machine.h"
 
-/* Where link.ld leaves room for what the test has QEMU load. */
+/* The first seed and the number of cases, which QEMU loads before the start. */
 extern const uint64_t mmc_parameters[2];
 
 static char line[512];
@@ -34,7 +33,6 @@ static unsigned run_case(uint64_t seed)
 {
 	struct mmc_sim_result result;
 	struct mmc_sim_spec spec;
-
 	int rv;
 
 	mmc_sim_case(seed, &spec);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the firmware has in the place of a C library: memory, bytes, and text. */
+/* Tests the firmware's own malloc(), memory functions and snprintf(). */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,13 +76,16 @@ static void memory_is_used_again(void)
 {
 	size_t used_bytes;
 	uint8_t *grown = realloc(NULL, 10);
-	void *pages = aligned_alloc(4096, 5000);
+	uint8_t *pages = aligned_alloc(4096, 5000);
 
 	memset(grown, 7, 10);
 	grown = realloc(grown, 1000);
 	MMC_ASSERT(grown != NULL && grown[0] == 7 && grown[9] == 7);
 	MMC_ASSERT(pages != NULL && (uintptr_t)pages % 4096 == 0);
 	free(grown);
+	memset(pages, 8, 5000);
+	pages = realloc(pages, 20000);
+	MMC_ASSERT(pages[0] == 8 && pages[4999] == 8);
 	free(pages);
 	used_bytes = mmc_arena_used_bytes();
 	for (int i = 0; i < 1000; i++) {
@@ -110,6 +113,7 @@ static void too_much_is_refused(void)
 	MMC_ASSERT(malloc(SIZE_MAX) == NULL);
 	MMC_ASSERT(calloc(SIZE_MAX / 2, 3) == NULL);
 	MMC_ASSERT(realloc(NULL, SIZE_MAX) == NULL);
+	MMC_ASSERT(realloc(malloc(10), SIZE_MAX) == NULL);
 	MMC_ASSERT(aligned_alloc(4096, SIZE_MAX - 10) == NULL);
 }
 

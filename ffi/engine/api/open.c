@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opens teams on the drivers of this machine, and protects them. */
+/* Opens teams over UDP or verbs, and protects them. */
 #include "drivers/fault/fault.h"
 #include "drivers/protect/protect.h"
 #include "drivers/udp/udp.h"

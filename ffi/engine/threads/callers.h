@@ -5,8 +5,8 @@
  * wait while another one leads follow: they sleep until the leader completes their
  * operation or stops leading.
  */
-#ifndef MMC_ENGINE_CALLERS_H
-#define MMC_ENGINE_CALLERS_H
+#ifndef MMC_ENGINE_THREADS_CALLERS_H
+#define MMC_ENGINE_THREADS_CALLERS_H
 
 #include "engine/state.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/threads/lock.h"
-#include "engine/threads/threads.h"
 
+#include "engine/threads/threads.h"
 #include "support/descriptor.h"
 
 static bool is_held(const struct mmc_engine *engine)

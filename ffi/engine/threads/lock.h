@@ -3,8 +3,8 @@
  * The progress lock. The thread that holds it may use all of the engine's state.
  * Threads that wait get the lock in the order in which they asked for it.
  */
-#ifndef MMC_ENGINE_LOCK_H
-#define MMC_ENGINE_LOCK_H
+#ifndef MMC_ENGINE_THREADS_LOCK_H
+#define MMC_ENGINE_THREADS_LOCK_H
 
 #include "engine/state.h"
 

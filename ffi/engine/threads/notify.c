@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/threads/notify.h"
+
 #include "engine/threads/threads.h"
 
 void mmc_engine_expect_notification(struct mmc_engine *engine)

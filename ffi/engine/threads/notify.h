@@ -4,8 +4,8 @@
  * one, sleeps in mmc_engine_await(). The requests whose ends it wants to learn of are
  * marked with `notifies`; the responder makes progress for them.
  */
-#ifndef MMC_ENGINE_NOTIFY_H
-#define MMC_ENGINE_NOTIFY_H
+#ifndef MMC_ENGINE_THREADS_NOTIFY_H
+#define MMC_ENGINE_THREADS_NOTIFY_H
 
 #include "engine/state.h"
 

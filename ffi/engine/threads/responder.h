@@ -3,8 +3,8 @@
  * The responder: a thread that makes progress while no caller is inside. Thanks to it,
  * a rank that computes answers other ranks' requests about operations it has completed.
  */
-#ifndef MMC_ENGINE_RESPONDER_H
-#define MMC_ENGINE_RESPONDER_H
+#ifndef MMC_ENGINE_THREADS_RESPONDER_H
+#define MMC_ENGINE_THREADS_RESPONDER_H
 
 #include "engine/state.h"
 

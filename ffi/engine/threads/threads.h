@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the threads of one process share that use the same engine. A processor without an
- * operating system has one thread, and none of this: it implements callers.h, notify.h
- * and responder.h by itself.
+ * The state by which the threads of a process share an engine: the progress lock, and what
+ * they sleep on. A processor without an operating system runs a single thread, which needs
+ * none of it, and implements callers.h, notify.h and responder.h accordingly.
  */
 #ifndef MMC_ENGINE_THREADS_THREADS_H
 #define MMC_ENGINE_THREADS_THREADS_H
@@ -33,13 +33,13 @@ struct mmc_threads {
 	int armed; /* enum mmc_armed: what wakes the responder besides */
 };
 
-/* Returns the shared state of an engine that no thread uses yet, or NULL. */
+/* Allocates the state for a new engine. Returns NULL if there is not enough memory. */
 struct mmc_threads *mmc_threads_new(void);
 
-/* Frees what mmc_threads_new() has returned, which no thread may use any more. */
+/* Frees the state of an engine that no thread uses any more. */
 void mmc_threads_free(struct mmc_threads *threads);
 
-/* Returns whether this process may use the engine: it is no child of its creator. */
+/* Returns whether this process created the engine; a child after fork() did not. */
 bool mmc_threads_may_enter(const struct mmc_threads *threads);
 
 #endif

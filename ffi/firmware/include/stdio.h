@@ -7,8 +7,9 @@
 #include <stddef.h>
 
 /*
- * As in C, for the conversions d, u, lu, llu, s and c, with a width for the unsigned: all that
- * the engine and the simulator use. Both return how long the text is as it was cut.
+ * These format as in C, but know only the conversions that the engine and the simulator
+ * use: d, u, lu, llu, s and c, and for unsigned numbers a width, which pads with zeros.
+ * `size` is not 0. They return the length of the text after it was cut off.
  */
 int vsnprintf(char *restrict to, size_t size, const char *restrict format,
 	      va_list arguments);

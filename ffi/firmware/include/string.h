@@ -12,6 +12,5 @@ int memcmp(const void *a, const void *b, size_t nbytes);
 void *memchr(const void *bytes, int byte, size_t nbytes);
 int strcmp(const char *a, const char *b);
 size_t strlen(const char *text);
-char *strncpy(char *restrict to, const char *restrict from, size_t size);
 
 #endif
