@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "engine/threads/threads.h"
+#include "lock_waiters.h"
 
 #define NTHREADS 4
 #define NTIMES 2000
@@ -128,17 +128,6 @@ static void *await(void *argument)
 	return argument;
 }
 
-/* Returns how many threads await the lock, which the engine's mutex guards. */
-static unsigned nawaiting(void)
-{
-	unsigned nthreads;
-
-	pthread_mutex_lock(&engine.threads->mutex);
-	nthreads = engine.threads->nawaiting;
-	pthread_mutex_unlock(&engine.threads->mutex);
-	return nthreads;
-}
-
 /* A thread that awaits the lock sleeps until it is given, and asks nobody for it. */
 static void awaiting(void)
 {
@@ -148,8 +137,7 @@ static void awaiting(void)
 	mmc_lock_await(&engine);
 	mmc_lock_take(&engine);
 	pthread_create(&thread, NULL, await, NULL);
-	while (nawaiting() == 0)
-		sched_yield();
+	await_lock_waiters(&engine, 1);
 	CHECK(!mmc_lock_is_contended(&engine));
 	CHECK(!is_woken());
 	mmc_lock_give(&engine);

@@ -2,11 +2,9 @@
 /* The responder's thread, which moves an engine while no caller is inside. */
 #include "engine/threads/responder.h"
 
-#include <sched.h>
-
 #include "engine/threads/lock.h"
-#include "engine/threads/threads.h"
 #include "hub.h"
+#include "lock_waiters.h"
 
 static uint8_t recv[2 * HUB_CHUNK_BYTES];
 
@@ -53,14 +51,6 @@ static void wakes_by_any_clock(void)
 	}
 }
 
-/* Waits until `n` threads await the lock. */
-static void await_awaiting(unsigned n)
-{
-	while (__atomic_load_n(&hub[0].engine->threads->nawaiting,
-			       __ATOMIC_RELAXED) != n)
-		sched_yield();
-}
-
 /* Woken while another thread has the lock, the responder sleeps until that gives it. */
 static void sleeps_while_the_lock_is_held(void)
 {
@@ -72,9 +62,9 @@ static void sleeps_while_the_lock_is_held(void)
 	for (int i = 0; i < 10; i++) {
 		mmc_lock_take(hub[0].engine);
 		mmc_responder_wake(hub[0].engine);
-		await_awaiting(1);
+		await_lock_waiters(hub[0].engine, 1);
 		mmc_lock_give(hub[0].engine);
-		await_awaiting(0);
+		await_lock_waiters(hub[0].engine, 0);
 	}
 	hub_close();
 }
