@@ -72,7 +72,8 @@ static void *gather_until_it_fails(void *argument)
 		struct mmc_node_request *request;
 		int rv = start(gatherer->rank, recv, &request);
 
-		if (i == gatherer->ncancel && request != NULL)
+		/* One that has ended at once cannot be cancelled. */
+		if (i >= gatherer->ncancel && request != NULL)
 			mmc_node_request_cancel(request);
 		while (rv == MMC_EAGAIN)
 			rv = mmc_node_request_wait(request, MMC_S_NS);
