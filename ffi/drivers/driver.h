@@ -53,6 +53,7 @@ enum mmc_event_kind {
 	MMC_EVENT_BROKEN, /* nothing passes to or from `source` any more */
 	MMC_EVENT_ALIVE,  /* `inquire`: the process of `source` exists */
 	MMC_EVENT_GONE,	  /* `inquire`: the process of `source` has ended */
+	MMC_EVENT_ENDED, /* a runner has carried out an operation (drivers/remote) */
 };
 
 struct mmc_event {
@@ -64,6 +65,8 @@ struct mmc_event {
 	 *
 	 * For a read: the `nbytes` that were read are at `body`; `nbytes` is 0 if the
 	 * read has failed.
+	 *
+	 * For MMC_EVENT_ENDED: `bytes` is a struct mmc_offload_completion.
 	 *
 	 * The memory is valid until the next poll of the endpoint.
 	 */
@@ -251,6 +254,14 @@ struct mmc_driver {
 	int (*register_memory)(struct mmc_endpoint *endpoint,
 			       const void *memory, size_t nbytes,
 			       struct mmc_region *region);
+
+	/*
+	 * Registers the `nbytes` of the file `fd`, so that another process can have results
+	 * arrive there. Returns 0 with `region` written, or a negative error. NULL where
+	 * no other process carries out operations.
+	 */
+	int (*share_memory)(struct mmc_endpoint *endpoint, int fd,
+			    size_t nbytes, struct mmc_region *region);
 
 	/* Ends a registration. No grant of the region is in force any more. */
 	void (*deregister_memory)(struct mmc_endpoint *endpoint,

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "engine/remote/requests.h"
 #include "support/error.h"
 
 void mmc_team_break_down(struct mmc_team *team, const struct mmc_event *event)
@@ -19,6 +20,10 @@ void mmc_team_break_down(struct mmc_team *team, const struct mmc_event *event)
 		return;
 	team->poison = poison;
 	snprintf(team->reason, sizeof(team->reason), "%s", mmc_last_error());
+	if (mmc_team_is_remote(team)) {
+		mmc_remote_fail_all(team);
+		return;
+	}
 	for (uint32_t i = 0; i < team->nstreams; i++) {
 		struct mmc_stream *stream = team->streams[i];
 

@@ -11,8 +11,7 @@
 #include "engine/threads/notify.h"
 #include "engine/tracing.h"
 
-/* Gives the buffers back to the user, and tells those who wait for the request. */
-static void finish(struct mmc_request *request)
+void mmc_request_finish(struct mmc_request *request)
 {
 	if (request->stream->tracing != NULL)
 		mmc_tracing_finish(request);
@@ -69,7 +68,7 @@ void mmc_request_complete(struct mmc_request *request, bool retain)
 	end_access(request);
 	if (retain)
 		take_copy(request);
-	finish(request);
+	mmc_request_finish(request);
 }
 
 void mmc_request_fail_poisoned(struct mmc_request *request)
@@ -82,7 +81,7 @@ void mmc_request_fail_poisoned(struct mmc_request *request)
 		.epoch = poison.epoch,
 		.culprit = poison.culprit,
 	};
-	finish(request);
+	mmc_request_finish(request);
 }
 
 void mmc_request_fail(struct mmc_request *request)
@@ -97,7 +96,7 @@ void mmc_request_fail(struct mmc_request *request)
 	};
 	mmc_operation_describe_mismatch(mmc_op_terms(op), &request->failure);
 	end_access(request);
-	finish(request);
+	mmc_request_finish(request);
 }
 
 void mmc_request_close(struct mmc_request *request)

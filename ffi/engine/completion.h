@@ -20,6 +20,12 @@ void mmc_request_fail(struct mmc_request *request);
 void mmc_request_close(struct mmc_request *request);
 
 /*
+ * Ends a request whose `failure` is set: gives the buffers back to the user, and tells
+ * those who wait for it.
+ */
+void mmc_request_finish(struct mmc_request *request);
+
+/*
  * Fails a request that is still queued, since an earlier failure poisoned its stream.
  */
 void mmc_request_fail_poisoned(struct mmc_request *request);

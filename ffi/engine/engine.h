@@ -17,6 +17,13 @@
 int mmc_engine_create_stepped(struct mmc_engine **engine);
 
 /*
+ * Creates a stepped engine for a thread that makes all of its progress, and sleeps in
+ * mmc_engine_doze() in between. `*wake_fd` is an eventfd that wakes it; it is closed with
+ * the engine. Returns 0, -MMC_ENOMEM or -MMC_EIO.
+ */
+int mmc_engine_create_driven(struct mmc_engine **engine, int *wake_fd);
+
+/*
  * Opens a team on `endpoint`, and becomes the endpoint's owner: if the call fails, it
  * closes the endpoint. `buffer_bytes` says how many bytes of chunks the endpoint's
  * receive buffers hold for certain. Options that only an endpoint needs, such as

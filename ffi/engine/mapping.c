@@ -2,8 +2,10 @@
 #include "engine/mapping.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "support/error.h"
 
@@ -21,7 +23,14 @@ void *mmc_mapping_make(int fd, size_t nbytes)
 	return bytes;
 }
 
-void mmc_mapping_end(void *bytes, size_t nbytes)
+int mmc_mapping_keep(int fd)
+{
+	return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+void mmc_mapping_end(void *bytes, size_t nbytes, int fd)
 {
 	munmap(bytes, nbytes);
+	if (fd >= 0)
+		close(fd);
 }

@@ -11,7 +11,13 @@
  */
 void *mmc_mapping_make(int fd, size_t nbytes);
 
-/* Ends a mapping of `nbytes`, which may be rounded up to whole pages. */
-void mmc_mapping_end(void *bytes, size_t nbytes);
+/* Returns another descriptor of the file `fd`, or -1 if there can be no more. */
+int mmc_mapping_keep(int fd);
+
+/*
+ * Ends a mapping of `nbytes`, which may be rounded up to whole pages, and closes `fd`
+ * unless it is -1.
+ */
+void mmc_mapping_end(void *bytes, size_t nbytes, int fd);
 
 #endif

@@ -21,6 +21,7 @@ struct mmc_memory {
 	uint8_t *bytes; /* NULL if it must not be freed */
 	size_t nbytes;
 	bool mapped;			/* from a file */
+	int fd;				/* of that file, or -1 */
 	struct kept_registration *kept; /* one for each team that uses it */
 };
 
@@ -36,13 +37,14 @@ struct mmc_memory *mmc_memory_new(size_t nbytes)
 		return NULL;
 	new->bytes = aligned_alloc(PAGE_BYTES, whole_bytes);
 	new->nbytes = whole_bytes;
+	new->fd = -1;
 	if (new->bytes != NULL)
 		return new;
 	free(new);
 	return NULL;
 }
 
-struct mmc_memory *mmc_memory_of(int fd, size_t nbytes)
+struct mmc_memory *mmc_memory_of(int fd, size_t nbytes, bool shares)
 {
 	/* No more: beyond the file's last page there is nothing to register. */
 	size_t whole_bytes =
@@ -54,6 +56,7 @@ struct mmc_memory *mmc_memory_of(int fd, size_t nbytes)
 	new->bytes = mmc_mapping_make(fd, nbytes);
 	new->nbytes = whole_bytes;
 	new->mapped = true;
+	new->fd = shares ? mmc_mapping_keep(fd) : -1;
 	if (new->bytes != NULL)
 		return new;
 	free(new);
@@ -70,7 +73,7 @@ void mmc_memory_delete(struct mmc_memory *memory)
 	if (memory == NULL)
 		return;
 	if (memory->mapped)
-		mmc_mapping_end(memory->bytes, memory->nbytes);
+		mmc_mapping_end(memory->bytes, memory->nbytes, memory->fd);
 	else
 		free(memory->bytes);
 	free(memory);
@@ -123,6 +126,22 @@ static struct mmc_memory *find(const struct mmc_engine *engine,
 	return NULL;
 }
 
+/* Registers memory as a file if it has one, and that is what the endpoint can share. */
+static int register_for(struct mmc_team *team, const struct mmc_memory *memory,
+			struct mmc_counters *counters,
+			struct mmc_region *region)
+{
+	struct mmc_endpoint *endpoint = team->endpoint;
+
+	if (endpoint->driver->share_memory == NULL)
+		return mmc_team_register(team, memory->bytes, memory->nbytes,
+					 counters, region);
+	if (memory->fd < 0)
+		return -MMC_ENODEV;
+	return endpoint->driver->share_memory(endpoint, memory->fd,
+					      memory->nbytes, region);
+}
+
 /* Registers the whole memory for the ranks of `team`. Returns NULL if that fails. */
 static struct kept_registration *register_whole(struct mmc_team *team,
 						struct mmc_memory *memory,
@@ -133,8 +152,7 @@ static struct kept_registration *register_whole(struct mmc_team *team,
 	if (kept == NULL)
 		return NULL;
 	kept->team = team;
-	if (mmc_team_register(team, memory->bytes, memory->nbytes, counters,
-			      &kept->region) != 0) {
+	if (register_for(team, memory, counters, &kept->region) != 0) {
 		free(kept);
 		return NULL;
 	}
@@ -160,6 +178,20 @@ bool mmc_team_find_region(struct mmc_team *team, const void *address,
 	if (kept == NULL)
 		return false;
 	*found = kept->region;
+	return true;
+}
+
+bool mmc_team_find_shared(struct mmc_team *team, const void *address,
+			  uint64_t nbytes, struct mmc_region *found,
+			  uint64_t *offset_bytes)
+{
+	const struct mmc_memory *memory = find(team->engine, address, nbytes);
+
+	if (memory == NULL || memory->fd < 0 ||
+	    !mmc_team_find_region(team, address, nbytes, &team->counters,
+				  found))
+		return false;
+	*offset_bytes = (uint64_t)((const uint8_t *)address - memory->bytes);
 	return true;
 }
 

@@ -17,10 +17,10 @@ struct mmc_memory *mmc_memory_new(size_t nbytes);
 
 /*
  * Returns memory which is that of the file `fd`, at least `nbytes` of it, and belongs to
- * no engine yet. Returns NULL, with the reason in mmc_last_error(), if it cannot be
+ * no engine yet. It keeps a descriptor of the file if `shares`. Returns NULL, with the reason in mmc_last_error(), if it cannot be
  * mapped.
  */
-struct mmc_memory *mmc_memory_of(int fd, size_t nbytes);
+struct mmc_memory *mmc_memory_of(int fd, size_t nbytes, bool shares);
 
 /* Returns the memory's first byte, at which a page begins. */
 void *mmc_memory_bytes(const struct mmc_memory *memory);
@@ -48,6 +48,15 @@ struct mmc_memory *mmc_engine_take_memory(struct mmc_engine *engine,
 bool mmc_team_find_region(struct mmc_team *team, const void *address,
 			  uint64_t nbytes, struct mmc_counters *counters,
 			  struct mmc_region *found);
+
+/*
+ * Writes to `*found` as what the file is registered in whose mapping the `nbytes` at
+ * `address` lie, and to `*offset_bytes` where. Registers it first, if the team has not
+ * done so. Returns false if it is no such memory, or cannot be registered.
+ */
+bool mmc_team_find_shared(struct mmc_team *team, const void *address,
+			  uint64_t nbytes, struct mmc_region *found,
+			  uint64_t *offset_bytes);
 
 /* Ends all of a team's registrations of engine memory, before the team closes. */
 void mmc_team_forget_memories(struct mmc_team *team);

@@ -9,6 +9,7 @@
 #include "engine/placement.h"
 #include "engine/receive.h"
 #include "engine/refusal.h"
+#include "engine/remote/requests.h"
 #include "engine/request.h"
 #include "engine/send.h"
 #include "engine/survey.h"
@@ -52,6 +53,11 @@ static unsigned take_event(struct mmc_team *team,
 	case MMC_EVENT_ALIVE:
 	case MMC_EVENT_GONE:
 		take_answer(team, events);
+		break;
+	case MMC_EVENT_ENDED:
+		if (mmc_team_is_remote(team))
+			mmc_remote_take_ended(team,
+					      (const void *)events->bytes);
 		break;
 	}
 	return 1;

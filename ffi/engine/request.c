@@ -8,8 +8,10 @@
 #include "engine/completion.h"
 #include "engine/operation.h"
 #include "engine/receive.h"
+#include "engine/remote/requests.h"
 #include "engine/spares.h"
 #include "engine/threads/notify.h"
+#include "engine/threads/responder.h"
 #include "support/bits.h"
 #include "support/error.h"
 
@@ -128,6 +130,10 @@ static void activate(struct mmc_request *request, uint64_t now_ns)
 
 void mmc_stream_start_queued(struct mmc_stream *stream, uint64_t now_ns)
 {
+	if (mmc_team_is_remote(stream->team)) {
+		mmc_remote_post_queued(stream);
+		return;
+	}
 	while (stream->queue != NULL) {
 		struct mmc_request *request = stream->queue;
 
@@ -175,6 +181,11 @@ static int measure(const struct mmc_stream *stream,
 			      MMC_CHUNKS_MAX, team->chunk_bytes);
 		return -MMC_EINVAL;
 	}
+	*memory_bytes = 0;
+	*copy_bytes = 0;
+	/* A runner has the core's state of an operation that it carries out. */
+	if (mmc_team_is_remote(stream->team))
+		return 0;
 	*memory_bytes = nbytes;
 	*copy_bytes = mmc_op_copy_bytes(&config);
 	return 0;
@@ -227,33 +238,49 @@ static void put_own_block(struct mmc_request *request)
 		       operation->send, nbytes);
 }
 
-int mmc_request_start(struct mmc_stream *stream,
-		      const struct mmc_operation *operation,
-		      struct mmc_request **request)
+/*
+ * Checks that an operation can start, and has the responder run if nobody else would make
+ * progress for it. Returns 0 or a negative error.
+ */
+static int admit(const struct mmc_stream *stream,
+		 const struct mmc_operation *operation)
 {
-	const struct mmc_team_options *team = &stream->team->options;
-	struct mmc_request *new;
-	size_t memory_bytes;
-	uint64_t copy_bytes;
-	int rv = mmc_operation_check(operation, team->nranks);
+	const struct mmc_team *team = stream->team;
+	int rv = mmc_operation_check(operation, team->options.nranks);
 
-	if (rv == 0 && mmc_epochs_has_left(&stream->epochs)) {
+	if (rv == 0 &&
+	    (stream->leaves || mmc_epochs_has_left(&stream->epochs))) {
 		mmc_error_set("this rank has left the stream and can start "
 			      "nothing more on it");
 		rv = -MMC_EINVAL;
 	}
+	if (rv == 0 && operation->notifies != 0 && mmc_team_is_remote(team))
+		rv = mmc_responder_start(team->engine);
+	return rv;
+}
+
+int mmc_request_start(struct mmc_stream *stream,
+		      const struct mmc_operation *operation,
+		      struct mmc_request **request)
+{
+	struct mmc_engine *engine = stream->team->engine;
+	uint32_t nranks = stream->team->options.nranks;
+	struct mmc_request *new;
+	size_t memory_bytes;
+	uint64_t copy_bytes;
+	int rv = admit(stream, operation);
+
 	if (rv == 0)
 		rv = measure(stream, operation, &memory_bytes, &copy_bytes);
 	if (rv == 0)
 		rv = reserve_copies(stream, copy_bytes);
 	if (rv != 0)
 		return rv;
-	new = mmc_request_get(stream,
-			      memory_bytes + mmc_operation_bytes(operation,
-								 team->nranks));
+	new = mmc_request_get(
+		stream, memory_bytes + mmc_operation_bytes(operation, nranks));
 	if (new == NULL)
 		return -MMC_ENOMEM;
-	mmc_operation_copy(&new->operation, operation, team->nranks,
+	mmc_operation_copy(&new->operation, operation, nranks,
 			   (uint8_t *)new->memory + memory_bytes);
 	new->op = NULL;
 	new->base = new->operation.recv;
@@ -265,7 +292,7 @@ int mmc_request_start(struct mmc_stream *stream,
 	new->unplaceable = false;
 	new->notifies = operation->notifies != 0;
 	if (new->notifies)
-		mmc_engine_expect_notification(stream->team->engine);
+		mmc_engine_expect_notification(engine);
 	__atomic_store_n(&new->complete, false, __ATOMIC_RELAXED);
 	enqueue(new);
 	mmc_stream_start_queued(stream, new->start_ns);

@@ -26,6 +26,8 @@
 /* Probes of more subgroups find no bit in the team's `heard` and `heard_full`. */
 #define MMC_HEARD_SUBGROUPS_MAX 64
 
+struct mmc_posted;
+struct mmc_stage;
 struct mmc_survey;
 struct mmc_threads;
 struct mmc_tracing;
@@ -52,8 +54,11 @@ struct mmc_request {
 	bool granted;
 	bool unplaceable; /* the device has refused direct placement */
 	bool notifies;	  /* its end wakes mmc_engine_await() */
-	bool held;	  /* the user has not freed it yet */
-	bool complete;	  /* read without the lock: use atomics */
+	/* What follows is of a request that a runner carries out: remote/requests.h. */
+	struct mmc_stage *stage; /* shared memory, or NULL */
+	bool staged;		 /* the result arrives in `stage` */
+	bool held;		 /* the user has not freed it yet */
+	bool complete;		 /* read without the lock: use atomics */
 };
 
 struct mmc_stream {
@@ -74,6 +79,11 @@ struct mmc_stream {
 	uint32_t index;			/* in the team's `streams` */
 	bool needs_poll;      /* something has happened since the last poll */
 	uint64_t deadline_ns; /* when to poll even if nothing happens */
+	/* What follows is of a stream whose operations a runner carries out. */
+	uint32_t nposted;	/* operations so far */
+	uint32_t unicast_epoch; /* as of the last completion */
+	bool leaves;		/* this rank has left it */
+	bool left;		/* and the runner knows it */
 };
 
 /* Refused datagrams in short, and whether they came so fast that the driver guards. */
@@ -120,6 +130,8 @@ struct mmc_team {
 	struct mmc_request *direct_request;
 	/* The device does not obey: it may write where receives have aimed. */
 	bool memory_may_be_written;
+	/* The requests that a runner carries out; NULL: this engine carries them out. */
+	struct mmc_posted *posted;
 	struct mmc_poison poison; /* why the team has broken down, if it has */
 	char reason[MMC_REASON_SIZE]; /* the driver's sentence about that */
 };
@@ -130,6 +142,7 @@ struct mmc_engine {
 	struct mmc_memory *memories;
 	struct mmc_event events[MMC_EVENTS_MAX];
 	struct mmc_actions actions;
+	uint32_t nremote;   /* teams whose operations runners carry out */
 	uint32_t ntraced;   /* streams that are traced */
 	uint32_t nfinished; /* requests that have completed so far */
 	uint32_t nexpected; /* requests that will notify of their ends */
@@ -162,6 +175,18 @@ static inline uint32_t mmc_team_channel_index(const struct mmc_team *team,
 static inline bool mmc_team_is_attended(const struct mmc_team *team)
 {
 	return team->connected && !team->options.unattended;
+}
+
+/* Returns whether a runner carries out a team's operations: see engine/remote. */
+static inline bool mmc_team_is_remote(const struct mmc_team *team)
+{
+#ifdef MMC_BARE
+	/* A processor without an operating system is a runner, and has none itself. */
+	(void)team;
+	return false;
+#else
+	return team->posted != NULL;
+#endif
 }
 
 /* Returns the time on the clock of the team's endpoint. */

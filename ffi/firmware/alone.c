@@ -73,10 +73,17 @@ void mmc_engine_notify(struct mmc_engine *engine)
 	engine->nexpected--;
 }
 
-void mmc_responder_watch(struct mmc_engine *engine, struct mmc_team *team)
+int mmc_responder_watch(struct mmc_engine *engine, struct mmc_team *team)
 {
 	(void)engine;
 	(void)team;
+	return 0;
+}
+
+int mmc_responder_start(struct mmc_engine *engine)
+{
+	(void)engine;
+	return 0;
 }
 
 void mmc_responder_forget(struct mmc_engine *engine, struct mmc_team *team)

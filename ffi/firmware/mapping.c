@@ -12,8 +12,15 @@ void *mmc_mapping_make(int fd, size_t nbytes)
 	return NULL;
 }
 
-void mmc_mapping_end(void *bytes, size_t nbytes)
+int mmc_mapping_keep(int fd)
 {
+	(void)fd;
+	return -1;
+}
+
+void mmc_mapping_end(void *bytes, size_t nbytes, int fd)
+{
+	(void)fd;
 	(void)bytes;
 	(void)nbytes;
 }

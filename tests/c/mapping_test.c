@@ -24,9 +24,9 @@ static void two_mappings_are_one_memory(void)
 	CHECK_EQ(other[NBYTES - 1], 0);
 	one[NBYTES - 1] = 7;
 	CHECK_EQ(other[NBYTES - 1], 7);
-	mmc_mapping_end(one, NBYTES);
+	mmc_mapping_end(one, NBYTES, -1);
 	CHECK_EQ(other[NBYTES - 1], 7);
-	mmc_mapping_end(other, NBYTES);
+	mmc_mapping_end(other, NBYTES, -1);
 }
 
 static void what_is_no_file_is_refused(void)

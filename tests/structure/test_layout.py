@@ -26,6 +26,7 @@ MAY_INCLUDE = {
     # Drivers know one part of the core, the header of a datagram, but not chunks.
     "drivers": (
         rf"{SYSTEM}|{VERBS}|support/.*|drivers/(driver|placement|predictor|wrapper)\.h|HERE/.*|"
+        r"offload/.*|"
         r"core/types\.h|core/wire/header\.h|mpimcast/.*"
     ),
     "engine": rf"{SYSTEM}|support/.*|engine/.*|drivers/.*|core/.*|mpimcast/.*",
@@ -34,6 +35,16 @@ MAY_INCLUDE = {
         r"engine/.*|drivers/protect/secret\.h|mpimcast/.*"
     ),
     "node": rf"{SYSTEM}|support/.*|node/.*|mpimcast/.*",
+    "offload": rf"{SYSTEM}|support/.*|offload/.*|mpimcast/.*",
+    "proxy": (
+        rf"{SYSTEM}|support/.*|proxy/.*|server/server\.h|offload/.*|engine/.*|"
+        r"drivers/remote/link\.h|mpimcast/.*"
+    ),
+    # A server needs no operating system, and an engine by its public functions only.
+    "server": (
+        rf"{FREESTANDING}|{PURE}|std(io|lib)\.h|string\.h|support/error\.h|"
+        r"server/.*|offload/ring\.h|mpimcast/.*"
+    ),
     "python": rf"Python\.h|{SYSTEM}|python/.*|mpimcast/.*",
     "sim": rf"{SYSTEM}|support/.*|sim/.*|engine/.*|drivers/.*|core/.*|mpimcast/.*",
 }

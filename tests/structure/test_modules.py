@@ -8,7 +8,7 @@ from collections import Counter
 from support import ROOT
 
 FFI = ROOT / "ffi"
-PARTS = ("core", "support", "engine", "node")
+PARTS = ("core", "support", "engine", "node", "offload", "server")
 TESTS = {path.name for path in (ROOT / "tests/c").glob("*_test.c")}
 
 

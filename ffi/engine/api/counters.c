@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
+#include "engine/remote/calls.h"
 #include "engine/threads/callers.h"
 
 uint32_t mmc_counter_count(void)
@@ -24,6 +25,11 @@ const char *mmc_counter_name(uint32_t index)
 void mmc_stream_counters(struct mmc_stream *stream, uint64_t *values)
 {
 	memcpy(values, stream->counters.value, sizeof(stream->counters.value));
+	if (!mmc_team_is_remote(stream->team) ||
+	    mmc_engine_enter(stream->team->engine) != 0)
+		return;
+	mmc_remote_stream_counters(stream, values);
+	mmc_engine_leave(stream->team->engine);
 }
 
 void mmc_team_counters(struct mmc_team *team, uint64_t *values)
@@ -34,6 +40,10 @@ void mmc_team_counters(struct mmc_team *team, uint64_t *values)
 	values[MMC_COUNT_REJOINS] = team->endpoint->rejoins;
 	values[MMC_COUNT_TX_CALLS] = team->endpoint->tx_calls;
 	values[MMC_COUNT_RX_CALLS] = team->endpoint->rx_calls;
+	if (!mmc_team_is_remote(team) || mmc_engine_enter(team->engine) != 0)
+		return;
+	mmc_remote_team_counters(team, values);
+	mmc_engine_leave(team->engine);
 }
 
 uint32_t mmc_team_strangers(struct mmc_team *team,
@@ -43,8 +53,13 @@ uint32_t mmc_team_strangers(struct mmc_team *team,
 
 	if (mmc_engine_enter(team->engine) != 0)
 		return 0;
-	count = team->strangers.count;
-	memcpy(strangers, team->strangers.items, count * sizeof(*strangers));
+	if (mmc_team_is_remote(team)) {
+		count = mmc_remote_strangers(team, strangers);
+	} else {
+		count = team->strangers.count;
+		memcpy(strangers, team->strangers.items,
+		       count * sizeof(*strangers));
+	}
 	mmc_engine_leave(team->engine);
 	return count;
 }

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "engine/engine.h"
 #include "engine/progress.h"
@@ -46,6 +50,21 @@ int mmc_engine_create_stepped(struct mmc_engine **engine)
 	return 0;
 }
 
+int mmc_engine_create_driven(struct mmc_engine **engine, int *wake_fd)
+{
+	int rv = mmc_engine_create_stepped(engine);
+
+	if (rv != 0)
+		return rv;
+	*wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	(*engine)->threads->wake_fd = *wake_fd;
+	if (*wake_fd >= 0)
+		return 0;
+	mmc_error_set("eventfd: %s", strerror(errno));
+	free_engine(*engine);
+	return -MMC_EIO;
+}
+
 int mmc_engine_create(struct mmc_engine **engine)
 {
 	struct mmc_engine *new = new_engine();
@@ -53,7 +72,7 @@ int mmc_engine_create(struct mmc_engine **engine)
 
 	if (new == NULL)
 		return -MMC_ENOMEM;
-	rv = mmc_responder_start(new);
+	rv = mmc_responder_open(new);
 	if (rv != 0) {
 		free_engine(new);
 		return rv;
@@ -69,6 +88,8 @@ void mmc_engine_destroy(struct mmc_engine *engine)
 		return;
 	if (!engine->stepped)
 		mmc_responder_stop(engine);
+	else if (engine->threads->wake_fd >= 0)
+		close(engine->threads->wake_fd);
 	free_engine(engine);
 }
 

@@ -27,7 +27,8 @@ int mmc_memory_allocate(struct mmc_engine *engine, size_t nbytes, void **memory)
 int mmc_memory_map(struct mmc_engine *engine, int fd, size_t nbytes,
 		   void **memory)
 {
-	return hand_over(engine, mmc_memory_of(fd, nbytes), memory);
+	return hand_over(engine, mmc_memory_of(fd, nbytes, engine->nremote > 0),
+			 memory);
 }
 
 void mmc_memory_free(struct mmc_engine *engine, void *memory)

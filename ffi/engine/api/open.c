@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opens teams over UDP or verbs, and protects them. */
+/* Opens teams over UDP or verbs, or at a proxy, and protects them. */
+#include <stdlib.h>
+
 #include "drivers/fault/fault.h"
 #include "drivers/protect/protect.h"
+#include "drivers/remote/remote.h"
 #include "drivers/udp/udp.h"
 #include "drivers/verbs/verbs.h"
 #include "engine/engine.h"
 #include "engine/options.h"
+#include "engine/remote/calls.h"
+#include "engine/remote/requests.h"
 #include "engine/threads/callers.h"
 #include "support/bits.h"
 #include "support/error.h"
@@ -108,6 +113,29 @@ static int open_endpoint(const struct mmc_team_options *options,
 	return rv;
 }
 
+/* Opens a team whose operations the proxy that `options` name carries out. */
+static int create_remote(struct mmc_engine *engine,
+			 const struct mmc_team_options *options,
+			 struct mmc_team **team)
+{
+	struct mmc_posted *posted = calloc(1, sizeof(*posted));
+	struct mmc_endpoint *endpoint;
+	int rv;
+
+	if (posted == NULL)
+		return -MMC_ENOMEM;
+	rv = mmc_remote_open(options, &endpoint);
+	if (rv == 0)
+		rv = mmc_team_create_on(engine, endpoint, options, 0, team);
+	if (rv != 0) {
+		free(posted);
+		return rv;
+	}
+	(*team)->posted = posted;
+	engine->nremote++;
+	return 0;
+}
+
 int mmc_team_create(struct mmc_engine *engine,
 		    const struct mmc_team_options *options,
 		    struct mmc_team **team)
@@ -122,6 +150,8 @@ int mmc_team_create(struct mmc_engine *engine,
 		if (own.checksum == MMC_CHECKSUM_FULL)
 			own.checksum = MMC_CHECKSUM_HEADER;
 	}
+	if (rv == 0 && options->proxy[0] != 0)
+		return create_remote(engine, options, team);
 	if (rv == 0)
 		rv = open_endpoint(&own, &buffer_bytes, &endpoint);
 	if (rv != 0)
@@ -135,7 +165,9 @@ int mmc_team_protect(struct mmc_team *team, struct mmc_secret *secret)
 
 	if (rv != 0)
 		return rv;
-	if (is_protected(&team->options)) {
+	if (mmc_team_is_remote(team)) {
+		rv = mmc_remote_protect(team, secret);
+	} else if (is_protected(&team->options)) {
 		rv = mmc_protect_start(team->endpoint, secret);
 	} else {
 		mmc_error_set("a team with PROTECT=off takes no secret");

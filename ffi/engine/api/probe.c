@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "engine/remote/calls.h"
 #include "engine/threads/callers.h"
 
 /* How often each probe is sent: even a healthy network may lose one. */
@@ -109,6 +110,11 @@ int mmc_team_probe(struct mmc_team *team, uint64_t slice_ns,
 
 	if (rv != 0)
 		return rv;
+	if (mmc_team_is_remote(team)) {
+		rv = mmc_remote_probe(team, slice_ns, probe);
+		mmc_engine_leave(team->engine);
+		return rv;
+	}
 	rv = send_copies(team, &listening);
 	while (rv == 0 && unheard_ranks(team).unheard_full > 0 &&
 	       spent_ns < slice_ns) {

@@ -5,6 +5,8 @@
 #include "engine/breakdown.h"
 #include "engine/placement.h"
 #include "engine/progress.h"
+#include "engine/remote/calls.h"
+#include "engine/remote/requests.h"
 #include "engine/spares.h"
 #include "engine/threads/callers.h"
 #include "support/assert.h"
@@ -105,7 +107,10 @@ void mmc_request_cancel(struct mmc_request *request)
 
 	if (mmc_engine_enter(engine) != 0)
 		return;
-	if (!mmc_request_is_complete(request)) {
+	if (mmc_team_is_remote(stream->team)) {
+		if (!mmc_request_is_complete(request))
+			mmc_remote_cancel(request);
+	} else if (!mmc_request_is_complete(request)) {
 		poison.epoch = request->op != NULL
 				       ? mmc_op_epoch(request->op)
 				       : mmc_epochs_last(&stream->epochs);
@@ -159,6 +164,12 @@ void mmc_request_waiting(struct mmc_request *request,
 	op = request->op;
 	waiting->waited_ns =
 		mmc_team_now_ns(request->stream->team) - request->start_ns;
+	if (mmc_team_is_remote(request->stream->team)) {
+		uint64_t waited_ns = waiting->waited_ns;
+
+		mmc_remote_waiting(request, waiting);
+		waiting->waited_ns = waited_ns;
+	}
 	if (op != NULL && !mmc_request_is_complete(request)) {
 		waiting->entered = mmc_op_has_begun(op);
 		waiting->epoch = mmc_op_epoch(op);

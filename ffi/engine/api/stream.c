@@ -4,6 +4,8 @@
 
 #include "engine/breakdown.h"
 #include "engine/refusal.h"
+#include "engine/remote/calls.h"
+#include "engine/remote/requests.h"
 #include "engine/spares.h"
 #include "engine/threads/callers.h"
 #include "engine/tracing.h"
@@ -104,6 +106,11 @@ static int add_stream(struct mmc_team *team, struct mmc_stream *stream)
 		rv = find_index(team, &stream->index);
 	if (rv == 0)
 		rv = enlist(team, stream);
+	if (rv == 0 && mmc_team_is_remote(team)) {
+		rv = mmc_remote_stream_create(stream);
+		if (rv != 0)
+			delist(team, stream);
+	}
 	if (rv == 0) {
 		team->streams[stream->index] = stream;
 		limit_silence(team);
@@ -177,6 +184,8 @@ void mmc_stream_close(struct mmc_stream *stream)
 	delist(team, stream);
 	limit_silence(team);
 	mmc_team_guard(team);
+	if (mmc_team_is_remote(team))
+		mmc_remote_close_stream(stream);
 	if (team->latest_stream == stream)
 		team->latest_stream = NULL;
 	mmc_stream_drop_requests(stream);
@@ -203,6 +212,12 @@ void mmc_stream_leave(struct mmc_stream *stream)
 
 	if (mmc_engine_enter(stream->team->engine) != 0)
 		return;
+	if (mmc_team_is_remote(stream->team)) {
+		stream->leaves = true;
+		mmc_remote_post_queued(stream);
+		mmc_engine_leave(stream->team->engine);
+		return;
+	}
 	final = mmc_epochs_last(&stream->epochs);
 	for (const struct mmc_request *queued = stream->queue; queued != NULL;
 	     queued = queued->next)
@@ -220,14 +235,21 @@ void mmc_stream_fail(struct mmc_stream *stream, int error)
 
 	if (mmc_engine_enter(stream->team->engine) != 0)
 		return;
-	poison.epoch = mmc_epochs_last(&stream->epochs);
-	mmc_epochs_poison(&stream->epochs, poison, true);
-	stream->needs_poll = true;
+	if (mmc_team_is_remote(stream->team)) {
+		mmc_remote_stream_fail(stream, error);
+	} else {
+		poison.epoch = mmc_epochs_last(&stream->epochs);
+		mmc_epochs_poison(&stream->epochs, poison, true);
+		stream->needs_poll = true;
+	}
 	mmc_engine_leave(stream->team->engine);
 }
 
 uint32_t mmc_stream_unicast_epoch(struct mmc_stream *stream)
 {
+	if (mmc_team_is_remote(stream->team))
+		return __atomic_load_n(&stream->unicast_epoch,
+				       __ATOMIC_RELAXED);
 	return mmc_epochs_unicast_epoch(&stream->epochs);
 }
 
@@ -241,6 +263,13 @@ void mmc_stream_unicast_reason(struct mmc_stream *stream,
 	};
 	if (reason->epoch == 0)
 		return;
+	if (mmc_team_is_remote(stream->team)) {
+		if (mmc_engine_enter(stream->team->engine) != 0)
+			return;
+		mmc_remote_stream_reason(stream, reason);
+		mmc_engine_leave(stream->team->engine);
+		return;
+	}
 	deaf = mmc_epochs_deaf(&stream->epochs);
 	reason->rank = mmc_deaf_rank(deaf);
 	reason->sender = mmc_deaf_sender(deaf);
@@ -251,6 +280,14 @@ void mmc_stream_failure(struct mmc_stream *stream, struct mmc_failure *failure)
 	const struct mmc_poison poison =
 		mmc_epochs_first_failure(&stream->epochs);
 
+	if (mmc_team_is_remote(stream->team)) {
+		*failure = (struct mmc_failure){ .error = 0 };
+		if (mmc_engine_enter(stream->team->engine) != 0)
+			return;
+		mmc_remote_stream_failure(stream, failure);
+		mmc_engine_leave(stream->team->engine);
+		return;
+	}
 	mmc_team_set_last_error(stream->team);
 	*failure = (struct mmc_failure){
 		.error = -(int)poison.error,

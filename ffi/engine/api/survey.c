@@ -5,6 +5,7 @@
 
 #include "engine/probe.h"
 #include "engine/progress.h"
+#include "engine/remote/calls.h"
 #include "engine/threads/callers.h"
 #include "support/error.h"
 
@@ -31,8 +32,10 @@ int mmc_team_survey_begin(struct mmc_team *team, uint32_t id, uint32_t nnumbers)
 	}
 	mmc_survey_free(team->survey);
 	team->survey = survey;
+	if (mmc_team_is_remote(team))
+		rv = mmc_remote_survey_begin(team, id, nnumbers);
 	mmc_engine_leave(team->engine);
-	return 0;
+	return rv;
 }
 
 /* Sends `number` datagrams, at most BATCH, from number `first` on. */
@@ -98,6 +101,12 @@ int mmc_team_survey_send(struct mmc_team *team, const struct mmc_burst *burst)
 	if (rv != 0)
 		return rv;
 	rv = check_burst(team, burst);
+	if (mmc_team_is_remote(team)) {
+		if (rv == 0)
+			rv = mmc_remote_survey_send(team, burst);
+		mmc_engine_leave(team->engine);
+		return rv;
+	}
 	body = rv == 0 ? calloc(1, burst->nbytes) : NULL;
 	if (rv == 0 && body == NULL)
 		rv = -MMC_ENOMEM;
@@ -129,6 +138,8 @@ int mmc_team_survey_listen(struct mmc_team *team, uint64_t slice_ns,
 	if (team->survey == NULL) {
 		mmc_error_set("no survey has begun on this team");
 		rv = -MMC_EINVAL;
+	} else if (mmc_team_is_remote(team)) {
+		rv = mmc_remote_survey_listen(team, slice_ns, heard);
 	} else {
 		mmc_engine_wait_for(team->engine, &listening, slice_ns);
 		for (uint32_t r = 0; r < team->options.nranks; r++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
+#include "drivers/remote/remote.h"
 #include "engine/engine.h"
 #include "engine/memory.h"
 #include "engine/options.h"
@@ -14,6 +15,7 @@ static void free_team(struct mmc_team *team)
 	if (team == NULL)
 		return;
 	mmc_survey_free(team->survey);
+	free(team->posted);
 	free(team->heard);
 	free(team->heard_full);
 	free(team->streams);
@@ -103,10 +105,17 @@ int mmc_team_connect(struct mmc_team *team, const uint8_t *addresses)
 	rv = team->endpoint->driver->connect(team->endpoint, addresses);
 	if (rv == 0) {
 		team->connected = true;
-		mmc_responder_watch(team->engine, team);
+		rv = mmc_responder_watch(team->engine, team);
 	}
 	mmc_engine_leave(team->engine);
 	return rv;
+}
+
+void mmc_team_runner(const struct mmc_team *team, struct mmc_runner *runner)
+{
+	*runner = (struct mmc_runner){ .kind = MMC_RUNNER_HOST };
+	if (mmc_team_is_remote(team))
+		*runner = mmc_remote_link(team->endpoint)->runner;
 }
 
 void mmc_team_close(struct mmc_team *team)
@@ -122,6 +131,7 @@ void mmc_team_close(struct mmc_team *team)
 	if (team->connected)
 		mmc_responder_forget(engine, team);
 	mmc_team_forget_memories(team);
+	engine->nremote -= mmc_team_is_remote(team);
 	mmc_engine_leave(engine);
 	for (uint32_t i = 0; i < team->nstreams; i++)
 		MMC_ASSERT(team->streams[i] == NULL);

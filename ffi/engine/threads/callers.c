@@ -28,7 +28,7 @@ int mmc_engine_enter(struct mmc_engine *engine)
 void mmc_engine_leave(struct mmc_engine *engine)
 {
 	/* A leader that gives the lock for a moment goes on making progress. */
-	bool unattended = !engine->stepped && !engine->threads->led;
+	bool unattended = engine->threads->responds && !engine->threads->led;
 	bool must_notify = mmc_engine_must_notify(engine);
 
 	if (unattended)
@@ -41,7 +41,7 @@ void mmc_engine_leave(struct mmc_engine *engine)
 
 void mmc_engine_pause(struct mmc_engine *engine)
 {
-	if (engine->stepped || engine->threads->led ||
+	if (!engine->threads->responds || engine->threads->led ||
 	    mmc_engine_must_notify(engine)) {
 		mmc_engine_leave(engine);
 		return;
@@ -120,6 +120,12 @@ static void idle(struct mmc_engine *engine, uint64_t until_ns)
 	else if (!mmc_engine_rearm(engine, true))
 		sleep_for(engine, mmc_min_u64(mmc_engine_idle_ns(engine),
 					      time_left_ns(until_ns)));
+}
+
+void mmc_engine_doze(struct mmc_engine *engine)
+{
+	if (!mmc_engine_rearm(engine, true))
+		sleep_for(engine, mmc_engine_idle_ns(engine));
 }
 
 /* As idle(), and has the trace, if there is one, say whom the caller awaits. */

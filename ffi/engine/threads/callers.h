@@ -43,4 +43,11 @@ void mmc_engine_wait_for(struct mmc_engine *engine,
 bool mmc_engine_follow(struct mmc_engine *engine,
 		       const struct mmc_request *request, uint64_t slice_ns);
 
+/*
+ * Sleeps until an event arrives, something is due, or the engine's `wake_fd` is written
+ * to. The caller holds the lock, and does all the work of an engine that
+ * mmc_engine_create_driven() has created.
+ */
+void mmc_engine_doze(struct mmc_engine *engine);
+
 #endif

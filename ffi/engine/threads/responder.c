@@ -82,10 +82,13 @@ static void arm(struct mmc_engine *engine, int armed)
 	threads->armed = armed;
 }
 
-void mmc_responder_watch(struct mmc_engine *engine, struct mmc_team *team)
+int mmc_responder_watch(struct mmc_engine *engine, struct mmc_team *team)
 {
-	if (!engine->stepped && mmc_team_is_attended(team))
-		arm_team(engine, team, MMC_ARMED_NONE, engine->threads->armed);
+	if (engine->stepped || !mmc_team_is_attended(team))
+		return 0;
+	arm_team(engine, team, MMC_ARMED_NONE, engine->threads->armed);
+	/* A runner answers other ranks by itself. */
+	return mmc_team_is_remote(team) ? 0 : mmc_responder_start(engine);
 }
 
 void mmc_responder_forget(struct mmc_engine *engine, struct mmc_team *team)
@@ -224,6 +227,20 @@ static int start_thread(struct mmc_engine *engine)
 int mmc_responder_start(struct mmc_engine *engine)
 {
 	struct mmc_threads *threads = engine->threads;
+	int error = 0;
+
+	if (!threads->responds)
+		error = start_thread(engine);
+	threads->responds = error == 0;
+	if (error == 0)
+		return 0;
+	mmc_error_set("cannot start the responder thread: %s", strerror(error));
+	return -MMC_EIO;
+}
+
+int mmc_responder_open(struct mmc_engine *engine)
+{
+	struct mmc_threads *threads = engine->threads;
 	struct epoll_event event = { .events = EPOLLIN };
 
 	threads->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -235,10 +252,10 @@ int mmc_responder_start(struct mmc_engine *engine)
 	if (threads->epoll_fd >= 0 && threads->wake_fd >= 0 &&
 	    threads->timer_fd >= 0 &&
 	    epoll_ctl(threads->epoll_fd, EPOLL_CTL_ADD, threads->timer_fd,
-		      &event) == 0 &&
-	    start_thread(engine) == 0)
+		      &event) == 0)
 		return 0;
-	mmc_error_set("cannot start the responder thread: %s", strerror(errno));
+	mmc_error_set("cannot open what the responder thread sleeps on: %s",
+		      strerror(errno));
 	close_fds(engine);
 	return -MMC_EIO;
 }
@@ -247,8 +264,10 @@ void mmc_responder_stop(struct mmc_engine *engine)
 {
 	struct mmc_threads *threads = engine->threads;
 
-	__atomic_store_n(&threads->stopping, true, __ATOMIC_RELEASE);
-	mmc_responder_wake(engine);
-	pthread_join(threads->thread, NULL);
+	if (threads->responds) {
+		__atomic_store_n(&threads->stopping, true, __ATOMIC_RELEASE);
+		mmc_responder_wake(engine);
+		pthread_join(threads->thread, NULL);
+	}
 	close_fds(engine);
 }

@@ -8,14 +8,27 @@
 
 #include "engine/state.h"
 
-/* Starts the thread. Returns 0, or -MMC_EIO with the reason in mmc_last_error(). */
+/*
+ * Opens what the responder sleeps on. Returns 0, or -MMC_EIO with the reason in
+ * mmc_last_error().
+ */
+int mmc_responder_open(struct mmc_engine *engine);
+
+/*
+ * Starts the thread unless it runs. It starts only once it has something to do: a rank
+ * whose operations a runner carries out, and who waits for each, needs no thread.
+ * Returns 0, or -MMC_EIO with the reason in mmc_last_error().
+ */
 int mmc_responder_start(struct mmc_engine *engine);
 
-/* Ends the thread and waits for its end. */
+/* Ends the thread, if it runs, and waits for its end. */
 void mmc_responder_stop(struct mmc_engine *engine);
 
-/* Begins to watch the descriptors of a team that has just connected. */
-void mmc_responder_watch(struct mmc_engine *engine, struct mmc_team *team);
+/*
+ * Begins to watch the descriptors of a team that has just connected. Returns 0, or
+ * -MMC_EIO if it needs the thread, and that cannot be started.
+ */
+int mmc_responder_watch(struct mmc_engine *engine, struct mmc_team *team);
 
 /* Ceases to watch the descriptors of a team that is about to close. */
 void mmc_responder_forget(struct mmc_engine *engine, struct mmc_team *team);

@@ -12,6 +12,7 @@ struct mmc_threads *mmc_threads_new(void)
 	if (threads == NULL)
 		return NULL;
 	threads->pid = getpid();
+	threads->wake_fd = -1;
 	pthread_mutex_init(&threads->mutex, NULL);
 	pthread_cond_init(&threads->handover, NULL);
 	pthread_cond_init(&threads->ended, NULL);

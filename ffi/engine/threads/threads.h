@@ -25,6 +25,7 @@ struct mmc_threads {
 	uint64_t nended; /* requests that have notified of their ends so far */
 	bool roused;	 /* mmc_engine_rouse() has yet to wake a thread */
 	pthread_cond_t ended; /* `nended` or `roused` has changed */
+	bool responds;	      /* the responder runs */
 	bool stopping;	      /* read without the lock: use atomics */
 	pthread_t thread;     /* the responder */
 	int epoll_fd;	      /* what the responder sleeps on */

@@ -9,8 +9,8 @@
 struct mmc_engine;
 
 /*
- * Creates this process's engine and starts its responder thread. Returns 0 or a
- * negative error.
+ * Creates this process's engine. Its responder thread starts with the first team that
+ * needs it. Returns 0 or a negative error.
  */
 int mmc_engine_create(struct mmc_engine **engine);
 

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drivers/remote/remote.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "offload/meeting.h"
+#include "support/bits.h"
+#include "support/clock.h"
+#include "support/error.h"
+
+/* Of the mailbox, besides addresses: any other argument or answer is shorter. */
+#define MAILBOX_BYTES (64 << 10)
+
+/* Every stage has at least so many bytes, and a power of two of them. */
+#define STAGE_BYTES_MIN (64 << 10)
+
+struct mmc_remote {
+	struct mmc_endpoint endpoint;
+	struct mmc_link link;
+	uint32_t nranks;
+	uint8_t address[MMC_ADDRESS_BYTES_MAX];
+	bool reported; /* an event has told that the runner has ended */
+	struct mmc_offload_completion ended[MMC_OFFLOAD_REQUESTS];
+	bool is_shared[MMC_OFFLOAD_REGIONS]; /* by the number of a region */
+	struct mmc_stage *stages;	     /* that no operation uses */
+};
+
+static struct mmc_remote *remote_of(struct mmc_endpoint *endpoint)
+{
+	return (struct mmc_remote *)endpoint;
+}
+
+struct mmc_link *mmc_remote_link(struct mmc_endpoint *endpoint)
+{
+	return &remote_of(endpoint)->link;
+}
+
+/* ---- regions and stages -------------------------------------------------- */
+
+/* Lets the runner use `nbytes` of the file `fd`, as a region of that number. */
+static int share(struct mmc_endpoint *endpoint, int fd, uint64_t nbytes,
+		 uint32_t *region)
+{
+	struct mmc_remote *remote = remote_of(endpoint);
+	uint32_t number = 0;
+	int rv;
+
+	while (number < MMC_OFFLOAD_REGIONS && remote->is_shared[number])
+		number++;
+	if (number == MMC_OFFLOAD_REGIONS) {
+		mmc_error_set("a proxy maps at most %d regions of a team",
+			      MMC_OFFLOAD_REGIONS);
+		return -MMC_ENOMEM;
+	}
+	rv = mmc_link_share(&remote->link, number, fd, nbytes);
+	if (rv != 0)
+		return rv;
+	remote->is_shared[number] = true;
+	*region = number;
+	return 0;
+}
+
+/* Ends what share() has begun: the runner unmaps that memory. */
+static void unshare(struct mmc_endpoint *endpoint, uint32_t region)
+{
+	const uint64_t number = region;
+
+	mmc_link_call(&remote_of(endpoint)->link,
+		      &(struct mmc_link_call){
+			      .kind = MMC_OFFLOAD_UNREGION,
+			      .arguments = &number,
+			      .argument_bytes = sizeof(number),
+		      });
+	remote_of(endpoint)->is_shared[region] = false;
+}
+
+uint32_t mmc_remote_count_regions(struct mmc_endpoint *endpoint)
+{
+	const struct mmc_remote *remote = remote_of(endpoint);
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < MMC_OFFLOAD_REGIONS; i++)
+		count += remote->is_shared[i];
+	return count;
+}
+
+static void free_stage(struct mmc_remote *remote, struct mmc_stage *stage)
+{
+	unshare(&remote->endpoint, stage->region);
+	munmap(stage->bytes, stage->nbytes);
+	free(stage);
+}
+
+static struct mmc_stage *new_stage(struct mmc_remote *remote, uint64_t nbytes)
+{
+	struct mmc_stage *stage = calloc(1, sizeof(*stage));
+	void *bytes = NULL;
+	int fd;
+	int rv;
+
+	if (stage == NULL)
+		return NULL;
+	stage->nbytes = STAGE_BYTES_MIN;
+	while (stage->nbytes < nbytes)
+		stage->nbytes *= 2;
+	fd = mmc_meeting_create(stage->nbytes, &bytes);
+	if (fd < 0) {
+		mmc_error_set("cannot create %llu bytes of shared memory",
+			      (unsigned long long)stage->nbytes);
+		free(stage);
+		return NULL;
+	}
+	stage->bytes = bytes;
+	rv = share(&remote->endpoint, fd, stage->nbytes, &stage->region);
+	close(fd);
+	if (rv == 0)
+		return stage;
+	munmap(bytes, stage->nbytes);
+	free(stage);
+	return NULL;
+}
+
+struct mmc_stage *mmc_remote_take_stage(struct mmc_endpoint *endpoint,
+					uint64_t nbytes)
+{
+	struct mmc_remote *remote = remote_of(endpoint);
+
+	for (struct mmc_stage **at = &remote->stages; *at != NULL;) {
+		struct mmc_stage *stage = *at;
+
+		*at = stage->next;
+		if (stage->nbytes >= nbytes)
+			return stage;
+		/* It would never be used by operations like the present ones. */
+		free_stage(remote, stage);
+	}
+	return new_stage(remote, nbytes);
+}
+
+void mmc_remote_give_stage(struct mmc_endpoint *endpoint,
+			   struct mmc_stage *stage)
+{
+	struct mmc_remote *remote = remote_of(endpoint);
+
+	if (stage == NULL)
+		return;
+	stage->next = remote->stages;
+	remote->stages = stage;
+}
+
+/* ---- the driver ---------------------------------------------------------- */
+
+static uint64_t remote_now_ns(struct mmc_endpoint *endpoint)
+{
+	(void)endpoint;
+	return mmc_clock_now_ns();
+}
+
+static void remote_address(struct mmc_endpoint *endpoint, uint8_t *address)
+{
+	memcpy(address, remote_of(endpoint)->address, endpoint->address_bytes);
+}
+
+static int remote_connect(struct mmc_endpoint *endpoint,
+			  const uint8_t *addresses)
+{
+	struct mmc_remote *remote = remote_of(endpoint);
+
+	return mmc_link_call(&remote->link,
+			     &(struct mmc_link_call){
+				     .kind = MMC_OFFLOAD_CONNECT,
+				     .arguments = addresses,
+				     .argument_bytes = remote->nranks *
+						       endpoint->address_bytes,
+				     .takes_ns = endpoint->timeout_ns,
+			     });
+}
+
+/* Takes completions; the event's `bytes` are a struct mmc_offload_completion. */
+static int remote_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
+		       unsigned nmax)
+{
+	struct mmc_remote *remote = remote_of(endpoint);
+	unsigned nevents = 0;
+
+	while (nevents < mmc_min_u32(nmax, MMC_OFFLOAD_REQUESTS) &&
+	       mmc_link_take(&remote->link, &remote->ended[nevents])) {
+		events[nevents] = (struct mmc_event){
+			.kind = MMC_EVENT_ENDED,
+			.bytes = (const uint8_t *)&remote->ended[nevents],
+			.nbytes = sizeof(*remote->ended),
+		};
+		nevents++;
+	}
+	if (nevents > 0 || remote->reported ||
+	    mmc_link_is_whole(&remote->link, mmc_clock_now_ns()))
+		return (int)nevents;
+	remote->reported = true;
+	/* The socket stays readable for ever; nothing more is to wake anybody by it. */
+	dup2(remote->link.bell_fd, remote->link.socket);
+	events[0] = (struct mmc_event){
+		.kind = MMC_EVENT_BROKEN,
+		.source = MMC_PEER_NONE,
+		.error = -MMC_EIO,
+	};
+	return 1;
+}
+
+/* Is never called: no datagram is sent on behalf of this process. */
+static int remote_send(struct mmc_endpoint *endpoint,
+		       const struct mmc_parcel *parcels, unsigned nparcels)
+{
+	(void)endpoint;
+	(void)parcels;
+	(void)nparcels;
+	return -MMC_EINVAL;
+}
+
+/*
+ * The bell counts as data: nobody needs this process to answer while no operation of its
+ * own is pending, since the runner answers.
+ */
+static unsigned remote_fds(struct mmc_endpoint *endpoint, int *fds,
+			   unsigned *ncontrol)
+{
+	struct mmc_remote *remote = remote_of(endpoint);
+
+	*ncontrol = 0;
+	fds[0] = remote->link.bell_fd;
+	fds[1] = remote->link.socket;
+	return 2;
+}
+
+static bool remote_arm(struct mmc_endpoint *endpoint)
+{
+	struct mmc_remote *remote = remote_of(endpoint);
+
+	return mmc_link_arm(&remote->link) && !remote->reported;
+}
+
+static void remote_close(struct mmc_endpoint *endpoint)
+{
+	struct mmc_remote *remote = remote_of(endpoint);
+
+	while (remote->stages != NULL) {
+		struct mmc_stage *stage = remote->stages;
+
+		remote->stages = stage->next;
+		/* The runner unmaps all regions when the link is closed. */
+		munmap(stage->bytes, stage->nbytes);
+		free(stage);
+	}
+	mmc_link_close(&remote->link);
+	free(remote);
+}
+
+uint32_t mmc_remote_region(const struct mmc_region *region)
+{
+	return (uint32_t)(uintptr_t)region->handle;
+}
+
+static int remote_share_memory(struct mmc_endpoint *endpoint, int fd,
+			       size_t nbytes, struct mmc_region *region)
+{
+	uint32_t number;
+	int rv = share(endpoint, fd, nbytes, &number);
+
+	if (rv == 0)
+		region->handle = (void *)(uintptr_t)number;
+	return rv;
+}
+
+static void remote_deregister_memory(struct mmc_endpoint *endpoint,
+				     struct mmc_region *region)
+{
+	unshare(endpoint, mmc_remote_region(region));
+}
+
+static const struct mmc_driver remote_driver = {
+	.name = "remote",
+	.now_ns = remote_now_ns,
+	.address = remote_address,
+	.connect = remote_connect,
+	.poll = remote_poll,
+	.send = remote_send,
+	.share_memory = remote_share_memory,
+	.deregister_memory = remote_deregister_memory,
+	.fds = remote_fds,
+	.arm = remote_arm,
+	.close = remote_close,
+};
+
+bool mmc_remote_is(const struct mmc_endpoint *endpoint)
+{
+	return endpoint->driver == &remote_driver;
+}
+
+/* ---- opening ------------------------------------------------------------- */
+
+/* Has the runner open the team, and keeps the address that it answers. */
+static int open_team(struct mmc_remote *remote,
+		     const struct mmc_team_options *options)
+{
+	const struct mmc_offload_mailbox *mailbox;
+	struct mmc_team_options theirs = *options;
+	int rv;
+
+	memset(theirs.proxy, 0, sizeof(theirs.proxy));
+	/* The runner makes progress by itself; a program here need not. */
+	theirs.unattended = false;
+	theirs.spins = false;
+	rv = mmc_link_call(&remote->link,
+			   &(struct mmc_link_call){
+				   .kind = MMC_OFFLOAD_OPEN,
+				   .arguments = &theirs,
+				   .argument_bytes = sizeof(theirs),
+				   .answer = remote->address,
+				   .answer_bytes = sizeof(remote->address),
+			   });
+	if (rv != 0)
+		return rv;
+	mailbox = &remote->link.window->mailbox;
+	remote->endpoint.address_bytes = mailbox->body_bytes;
+	if (mailbox->body_bytes > 0 &&
+	    mailbox->body_bytes <= sizeof(remote->address))
+		return 0;
+	mmc_error_set("the proxy has answered with an address of %u bytes",
+		      mailbox->body_bytes);
+	return -MMC_EIO;
+}
+
+int mmc_remote_open(const struct mmc_team_options *options,
+		    struct mmc_endpoint **endpoint)
+{
+	struct mmc_remote *remote = calloc(1, sizeof(*remote));
+	int rv;
+
+	if (remote == NULL)
+		return -MMC_ENOMEM;
+	remote->nranks = options->nranks;
+	remote->endpoint.driver = &remote_driver;
+	remote->endpoint.timeout_ns = options->timeout_ns;
+	rv = mmc_link_open(options->proxy,
+			   MAILBOX_BYTES + (size_t)options->nranks *
+						   MMC_ADDRESS_BYTES_MAX,
+			   options->timeout_ns, &remote->link);
+	if (rv != 0) {
+		free(remote);
+		return rv;
+	}
+	rv = open_team(remote, options);
+	if (rv != 0) {
+		remote_close(&remote->endpoint);
+		return rv;
+	}
+	*endpoint = &remote->endpoint;
+	return 0;
+}

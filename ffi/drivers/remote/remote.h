@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The endpoint of a team whose operations a runner carries out. It has no datagrams: its
+ * events are the ends of whole operations. See mpimcast/offload.h.
+ */
+#ifndef MMC_DRIVERS_REMOTE_REMOTE_H
+#define MMC_DRIVERS_REMOTE_REMOTE_H
+
+#include <mpimcast/offload.h>
+
+#include "drivers/driver.h"
+#include "drivers/remote/link.h"
+
+/* The address of no shared memory: its place in the ABI. */
+#define MMC_REMOTE_NOWHERE                                                     \
+	((struct mmc_offload_place){ .region = MMC_OFFLOAD_NOWHERE })
+
+/* Memory of which the runner has a copy in its address space, and shares every byte. */
+struct mmc_stage {
+	struct mmc_stage
+		*next; /* in the endpoint's list of those that are free */
+	uint8_t *bytes;
+	uint64_t nbytes;
+	uint32_t region;
+};
+
+/*
+ * Opens an endpoint by the proxy that `options` name, and has that open the team. Returns
+ * 0 or a negative error, with the reason in mmc_last_error().
+ */
+int mmc_remote_open(const struct mmc_team_options *options,
+		    struct mmc_endpoint **endpoint);
+
+/* Returns whether an endpoint is one that mmc_remote_open() has opened. */
+bool mmc_remote_is(const struct mmc_endpoint *endpoint);
+
+/* Returns the endpoint's link, through which calls and commands go. */
+struct mmc_link *mmc_remote_link(struct mmc_endpoint *endpoint);
+
+/*
+ * Returns memory of at least `nbytes` that this process and the runner share, for the use
+ * of one operation; NULL if there is none, with the reason in mmc_last_error().
+ */
+struct mmc_stage *mmc_remote_take_stage(struct mmc_endpoint *endpoint,
+					uint64_t nbytes);
+
+/* Takes memory back from an operation that has ended; NULL is allowed. */
+void mmc_remote_give_stage(struct mmc_endpoint *endpoint,
+			   struct mmc_stage *stage);
+
+/* Returns the number in the ABI of a region that the driver's share_memory() has made. */
+uint32_t mmc_remote_region(const struct mmc_region *region);
+
+/* Returns how many regions the runner has mapped, those of stages included. */
+uint32_t mmc_remote_count_regions(struct mmc_endpoint *endpoint);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The operations of a team that a runner carries out (mpimcast/offload.h). A request is
+ * queued in its stream, posted to the runner in its turn, and ends by a completion. The
+ * result arrives in memory that the runner shares: in the user's own, if that is such
+ * memory, and otherwise in a stage, from which it is copied.
+ *
+ * The caller of each function holds the progress lock.
+ */
+#ifndef MMC_ENGINE_REMOTE_REQUESTS_H
+#define MMC_ENGINE_REMOTE_REQUESTS_H
+
+#include <mpimcast/offload.h>
+
+#include "engine/state.h"
+
+/* The requests of one team that were posted and have not ended, by their number. */
+struct mmc_posted {
+	uint32_t count;
+	struct mmc_request *requests[MMC_OFFLOAD_REQUESTS];
+};
+
+/*
+ * Posts the queued requests of a stream, in order, as long as they are ready and there
+ * is room. Tells the runner that this rank leaves the stream, if it does, once none is
+ * queued. If the runner has ended, fails them all.
+ */
+void mmc_remote_post_queued(struct mmc_stream *stream);
+
+/* Ends the request that a completion names; ignores one that names none. */
+void mmc_remote_take_ended(struct mmc_team *team,
+			   const struct mmc_offload_completion *completion);
+
+/* Fails all requests of a team whose runner has ended. */
+void mmc_remote_fail_all(struct mmc_team *team);
+
+/* Returns whether a request has been posted and not ended, and writes its number. */
+bool mmc_remote_is_posted(const struct mmc_request *request, uint32_t *number);
+
+/*
+ * Cancels a request that is not complete, and poisons its stream on all ranks. On return
+ * the request has ended.
+ */
+void mmc_remote_cancel(struct mmc_request *request);
+
+/*
+ * Has the runner close a stream, and gives up the requests that were posted: they are
+ * back in the stream's queue.
+ */
+void mmc_remote_close_stream(struct mmc_stream *stream);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How a host and a runner on Linux meet: by a socket of type SOCK_SEQPACKET whose name is
+ * in Linux's abstract namespace. The host sends a greeting and, unless it only asks who
+ * is there, the descriptor of its window. The runner answers with a greeting and two
+ * eventfds: its own bell, and the host's. Later the host passes regions by their
+ * descriptors, each with its number.
+ */
+#ifndef MMC_OFFLOAD_MEETING_H
+#define MMC_OFFLOAD_MEETING_H
+
+#include <mpimcast/offload.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct sockaddr_un;
+
+#define MMC_MEETING_FDS_MAX 2
+
+/* The first message in each direction. */
+struct mmc_greeting {
+	uint32_t magic;	  /* MMC_OFFLOAD_MAGIC */
+	uint32_t version; /* MMC_OFFLOAD_VERSION */
+	uint32_t kind;	  /* of the runner: enum mmc_runner_kind */
+	uint32_t pid;	  /* of the sender */
+	uint64_t window_bytes;
+};
+
+/*
+ * Writes the address of the runner `name` to `address`. Returns its length, or 0 if the
+ * name is empty or too long.
+ */
+uint32_t mmc_meeting_address(const char *name, struct sockaddr_un *address);
+
+/*
+ * Sends `nbytes` and up to MMC_MEETING_FDS_MAX descriptors as one message. Returns whether
+ * that worked.
+ */
+bool mmc_meeting_send(int socket, const void *bytes, size_t nbytes,
+		      const int *fds, unsigned nfds);
+
+/*
+ * Receives a message of exactly `nbytes`, and writes the descriptors that come with it to
+ * `fds`, room for MMC_MEETING_FDS_MAX; they are the caller's. Waits for at most as long as the socket's
+ * SO_RCVTIMEO says. Returns how many descriptors have come, or -1 if no such message has.
+ */
+int mmc_meeting_receive(int socket, void *bytes, size_t nbytes, int *fds);
+
+/* Returns whether the process at the other end has the same user as this one. */
+bool mmc_meeting_is_own(int socket);
+
+/*
+ * Returns whether a file that another process has passed has the pages of `nbytes`, and
+ * is sealed against being cut: whoever reads what was cut off dies of SIGBUS. If it is
+ * not, mmc_last_error() says so.
+ */
+bool mmc_meeting_is_sealed(int fd, uint64_t nbytes);
+
+/*
+ * Maps `nbytes` of a file for which mmc_meeting_is_sealed() is true. Returns NULL, with
+ * the reason in mmc_last_error(), if it is not, or cannot be mapped.
+ */
+void *mmc_meeting_map(int fd, uint64_t nbytes);
+
+/*
+ * Creates a file of zeros in memory, sealed against being cut, and writes the address
+ * where it is mapped to `*bytes`. Returns its descriptor, or -1 with errno set.
+ */
+int mmc_meeting_create(uint64_t nbytes, void **bytes);
+
+#endif

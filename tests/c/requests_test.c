@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests that a proxy carries out begin, end and find their memory like any others. */
+#include "engine/remote/requests.h"
+
+#include <sys/mman.h>
+
+#include "drivers/remote/remote.h"
+#include "offload/meeting.h"
+#include "offloaded.h"
+
+#define NBYTES 5000
+
+static uint8_t results[RANKS_MAX][RANKS_MAX * NBYTES];
+
+/* Two ranks of which rank 0 has a proxy. */
+static struct job job;
+
+static void begin_job(void)
+{
+	job = (struct job){ .nranks = 2, .proxied = 1 };
+	begin_proxy();
+	open_job(&job);
+}
+
+static void end_job(void)
+{
+	close_job(&job);
+	end_proxy();
+}
+
+/* Returns an Allgather in place, into which rank `r` has put its block. */
+static struct mmc_operation gather(uint32_t r, uint8_t *recv, uint8_t value)
+{
+	memset(recv, 0, 2 * NBYTES);
+	memset(recv + r * NBYTES, value, NBYTES);
+	return (struct mmc_operation){
+		.kind = MMC_ALLGATHER,
+		.block_bytes = NBYTES,
+		.recv = recv,
+	};
+}
+
+/* An operation that is not ready holds back those behind it, and begins once it is. */
+static void unready_requests_wait(void)
+{
+	struct mmc_operation operation;
+	struct mmc_request *behind;
+
+	begin_job();
+	operation = gather(0, results[0], 1);
+	operation.unready = 1;
+	CHECK_EQ(begin(&job.ranks[0], &operation), MMC_EAGAIN);
+	operation = gather(0, results[2], 3);
+	CHECK_EQ(mmc_start(job.ranks[0].stream, &operation, 0, &behind),
+		 MMC_EAGAIN);
+	operation = gather(1, results[1], 2);
+	CHECK_EQ(begin(&job.ranks[1], &operation), MMC_EAGAIN);
+	CHECK_EQ(mmc_request_wait(job.ranks[1].request, 2 * SLICE_NS),
+		 MMC_EAGAIN);
+	CHECK_EQ(job.ranks[0].team->posted->count, 0);
+	mmc_request_ready(job.ranks[0].request);
+	CHECK_EQ(finish(&job.ranks[0]), 0);
+	CHECK_EQ(finish(&job.ranks[1]), 0);
+	CHECK_EQ(results[0][2 * NBYTES - 1], 2);
+	CHECK_EQ(results[1][0], 1);
+	operation = gather(1, results[3], 4);
+	CHECK_EQ(begin(&job.ranks[1], &operation), MMC_EAGAIN);
+	CHECK_EQ(finish(&job.ranks[1]), 0);
+	job.ranks[0].request = behind;
+	CHECK_EQ(finish(&job.ranks[0]), 0);
+	CHECK_EQ(results[2][2 * NBYTES - 1], 4);
+	end_job();
+}
+
+/* Who waits for any end is notified, though the caller never comes back. */
+static void ends_are_notified(void)
+{
+	struct mmc_operation operation;
+	uint64_t nended = 0;
+
+	begin_job();
+	operation = gather(0, results[0], 1);
+	operation.notifies = 1;
+	CHECK_EQ(begin(&job.ranks[0], &operation), MMC_EAGAIN);
+	operation = gather(1, results[1], 2);
+	CHECK_EQ(begin(&job.ranks[1], &operation), MMC_EAGAIN);
+	CHECK_EQ(mmc_engine_await(job.ranks[0].engine, &nended), 0);
+	CHECK_EQ(nended, 1);
+	CHECK_EQ(mmc_request_wait(job.ranks[0].request, 0), 0);
+	CHECK_EQ(results[0][NBYTES], 2);
+	CHECK_EQ(finish(&job.ranks[0]), 0);
+	CHECK_EQ(finish(&job.ranks[1]), 0);
+	end_job();
+}
+
+/* Returns how many regions a team of this process has at the proxy. */
+static uint32_t count_regions(const struct rank *rank)
+{
+	return mmc_remote_count_regions(rank->team->endpoint);
+}
+
+/* Into memory that can be shared results arrive without a stage. */
+static void shared_results_arrive_in_place(void)
+{
+	struct mmc_operation operation;
+	uint8_t *memory;
+	void *other;
+	int fd;
+
+	begin_job();
+	fd = mmc_meeting_create(4 * NBYTES, &other);
+	CHECK_EQ(mmc_memory_map(job.ranks[0].engine, fd, 4 * NBYTES,
+				(void **)&memory),
+		 0);
+	close(fd);
+	for (uint8_t round = 1; round < 4; round++) {
+		operation = gather(0, memory + NBYTES + round, round);
+		CHECK_EQ(begin(&job.ranks[0], &operation), MMC_EAGAIN);
+		operation = gather(1, results[1], (uint8_t)(round + 9));
+		CHECK_EQ(begin(&job.ranks[1], &operation), MMC_EAGAIN);
+		CHECK_EQ(finish(&job.ranks[0]), 0);
+		CHECK_EQ(finish(&job.ranks[1]), 0);
+		CHECK_EQ(memory[2 * NBYTES + round], round + 9);
+		CHECK_EQ(memory[NBYTES + round - 1], round - 1);
+		/* The whole memory is one region, and there is no other. */
+		CHECK_EQ(count_regions(&job.ranks[0]), 1);
+	}
+	mmc_memory_free(job.ranks[0].engine, memory);
+	CHECK_EQ(count_regions(&job.ranks[0]), 0);
+	munmap(other, 4 * NBYTES);
+	end_job();
+}
+
+/* A loop of operations uses one stage again and again. */
+static void stages_are_used_again(void)
+{
+	begin_job();
+	for (uint8_t round = 1; round < 20; round++) {
+		struct mmc_operation operation = gather(0, results[0], round);
+
+		CHECK_EQ(begin(&job.ranks[0], &operation), MMC_EAGAIN);
+		operation = gather(1, results[1], (uint8_t)(round + 9));
+		CHECK_EQ(begin(&job.ranks[1], &operation), MMC_EAGAIN);
+		CHECK_EQ(finish(&job.ranks[0]), 0);
+		CHECK_EQ(finish(&job.ranks[1]), 0);
+		CHECK_EQ(results[0][NBYTES], round + 9);
+		CHECK_EQ(results[1][0], round);
+		CHECK_EQ(count_regions(&job.ranks[0]), 1);
+	}
+	end_job();
+}
+
+/* A rank that leaves still carries out what it has started, and starts nothing more. */
+static void leaving_comes_after_what_was_started(void)
+{
+	struct mmc_operation operation;
+
+	begin_job();
+	operation = gather(0, results[0], 1);
+	operation.unready = 1;
+	CHECK_EQ(begin(&job.ranks[0], &operation), MMC_EAGAIN);
+	mmc_stream_leave(job.ranks[0].stream);
+	mmc_request_ready(job.ranks[0].request);
+	operation = gather(1, results[1], 2);
+	CHECK_EQ(begin(&job.ranks[1], &operation), MMC_EAGAIN);
+	CHECK_EQ(finish(&job.ranks[0]), 0);
+	CHECK_EQ(finish(&job.ranks[1]), 0);
+	CHECK_EQ(begin(&job.ranks[0], &operation), -MMC_EINVAL);
+	CHECK(job.ranks[0].request == NULL);
+	CHECK_EQ(begin(&job.ranks[1], &operation), MMC_EAGAIN);
+	CHECK_EQ(finish(&job.ranks[1]), -MMC_ELEFT);
+	end_job();
+}
+
+/* A completion of a number that is not in flight changes nothing. */
+static void strange_completions_are_ignored(void)
+{
+	const struct mmc_offload_completion strange[] = {
+		{ .request = 0 },
+		{ .request = MMC_OFFLOAD_REQUESTS },
+		{ .request = UINT32_MAX },
+	};
+
+	begin_job();
+	for (size_t i = 0; i < sizeof(strange) / sizeof(*strange); i++)
+		mmc_remote_take_ended(job.ranks[0].team, &strange[i]);
+	CHECK_EQ(job.ranks[0].team->posted->count, 0);
+	end_job();
+}
+
+/* Closing a stream gives up what is in flight on it, and frees its numbers. */
+static void closing_gives_up(void)
+{
+	struct mmc_operation operation;
+
+	begin_job();
+	for (int i = 0; i < 3; i++) {
+		operation = gather(0, results[0], 1);
+		CHECK_EQ(begin(&job.ranks[0], &operation), MMC_EAGAIN);
+	}
+	CHECK_EQ(job.ranks[0].team->posted->count, 3);
+	mmc_stream_close(job.ranks[0].stream);
+	CHECK_EQ(job.ranks[0].team->posted->count, 0);
+	job.ranks[0].request = NULL;
+	njobs++;
+	open_stream(&job, 0);
+	end_job();
+}
+
+CHECK_MAIN(CHECK_TEST(unready_requests_wait), CHECK_TEST(ends_are_notified),
+	   CHECK_TEST(shared_results_arrive_in_place),
+	   CHECK_TEST(stages_are_used_again),
+	   CHECK_TEST(leaving_comes_after_what_was_started),
+	   CHECK_TEST(strange_completions_are_ignored),
+	   CHECK_TEST(closing_gives_up))
