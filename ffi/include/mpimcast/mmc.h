@@ -24,6 +24,7 @@
 #include <mpimcast/engine.h>
 #include <mpimcast/errors.h>
 #include <mpimcast/protect.h>
+#include <mpimcast/proxy.h>
 #include <mpimcast/request.h>
 #include <mpimcast/stream.h>
 #include <mpimcast/survey.h>

@@ -5,6 +5,7 @@
 
 #include <mpimcast/devices.h>
 #include <mpimcast/protect.h>
+#include <mpimcast/proxy.h>
 #include <stdint.h>
 
 struct mmc_engine;
@@ -86,6 +87,8 @@ struct mmc_team_options {
 	uint32_t protect;
 	uint32_t primitive;
 	char fault[MMC_FAULT_SIZE]; /* a FAULT setting, or "" */
+	/* The proxy that runs the team's operations; "": this process's engine does. */
+	char proxy[MMC_PROXY_NAME_SIZE];
 };
 
 /*
@@ -96,6 +99,9 @@ struct mmc_team_options {
 int mmc_team_create(struct mmc_engine *engine,
 		    const struct mmc_team_options *options,
 		    struct mmc_team **team);
+
+/* Writes to `*runner` what runs the team's operations. */
+void mmc_team_runner(const struct mmc_team *team, struct mmc_runner *runner);
 
 /*
  * Returns the length in bytes of an address of the team, which is equal on all ranks.
