@@ -118,6 +118,7 @@ class Endpoint:
                 "checksum": CHECKSUMS[config.checksum],
                 "channel": int(draft.name, 16),
                 "fault": config.fault.encode(),
+                "proxy": config.proxy_name.encode() if config.has_proxy else b"",
                 "unattended": config.progress_thread == "off",
                 "crowded": draft.crowded,
                 "timeout_ns": nanoseconds(config.timeout),

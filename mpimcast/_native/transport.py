@@ -380,7 +380,8 @@ class Verbs(Transport):
     def _spins(self) -> bool:
         """Return whether a waiting rank polls, as PROGRESS says.
 
-        With "auto" it polls if this host has a core for each of its ranks.
+        With "auto" it polls if this host has a core for each of its ranks, and never
+        with a proxy.
         """
         if self._config.progress != "auto":
             return self._config.progress == "poll"

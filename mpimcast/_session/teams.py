@@ -178,6 +178,7 @@ def _settings(config: Config) -> tuple[object, ...]:
         config.receives,
         config.zero_copy,
         config.progress,
+        config.proxy,
         config.progress_thread,
         config.fault,
     )

@@ -30,7 +30,7 @@ _NETWORK_MIN_BYTES = 64 << 10
 _GROUP_PORTS = Ports(20480, 32767)
 
 # The settings that may differ between ranks. All others must be equal.
-LOCAL = frozenset({"net_devices", "progress", "warn_after", "log", "trace"})
+LOCAL = frozenset({"net_devices", "progress", "proxy", "warn_after", "log", "trace"})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +48,22 @@ class Config(Options):
                 f"SUBGROUPS={self.subgroups} needs as many multicast groups, but "
                 f"GROUP={self.group} has {self.group.count}: widen GROUP, or lower "
                 "SUBGROUPS"
+            )
+        if self.has_proxy:
+            self._check_proxy()
+
+    def _check_proxy(self) -> None:
+        """Raise ConfigError if PROGRESS=proxy contradicts another setting."""
+        if self.progress_thread == "off":
+            raise ConfigError(
+                "PROGRESS=proxy has a proxy progress operations while the program "
+                "computes, but PROGRESS_THREAD=off wants that nobody does: leave out "
+                "one of them"
+            )
+        if self.trace:
+            raise ConfigError(
+                f"TRACE={self.trace} traces what this process does, but with "
+                "PROGRESS=proxy a proxy runs the operations: leave out one of them"
             )
 
     @classmethod
@@ -121,6 +137,16 @@ class Config(Options):
         if self.min_bytes is not None:
             return self.min_bytes
         return _SHARED_MIN_BYTES if shared else _NETWORK_MIN_BYTES
+
+    @property
+    def has_proxy(self) -> bool:
+        """Whether a proxy runs this rank's operations over a network."""
+        return self.progress == "proxy"
+
+    @property
+    def proxy_name(self) -> str:
+        """The name of the proxy that PROGRESS=proxy uses."""
+        return self.proxy or str(os.geteuid())
 
     @property
     def group_ports(self) -> Ports:

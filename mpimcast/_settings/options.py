@@ -19,6 +19,9 @@ _DATAGRAM_BYTES_MAX = 65507  # UDP over IPv4
 # The most rails that the C library knows.
 _RAILS_MAX = 8
 
+# The longest name of a proxy that the C library takes.
+PROXY_NAME_MAX = 63
+
 # Whether datagrams are protected unless PROTECT says.
 _PROTECT = "auto"
 
@@ -188,9 +191,17 @@ class Options:
     )
     progress: str = _option(
         "auto",
-        values.choice("auto", "poll", "event", example="poll"),
+        values.choice("auto", "poll", "event", "proxy", example="poll"),
         "verbs: whether a rank that waits polls all the time (poll), or sleeps until "
-        "something arrives (event); auto: poll if the host has a core for each rank",
+        "something arrives (event); auto: poll if the host has a core for each rank; "
+        "proxy: over udp and verbs a proxy of this user on this node runs the "
+        "operations, so that this process needs no thread and no core for them",
+    )
+    proxy: str = _option(
+        "",
+        values.name(PROXY_NAME_MAX, example="training"),
+        "the name of the proxy that PROGRESS=proxy uses, which is started if there is "
+        "none; empty: the number of the user",
     )
     progress_thread: str = _option(
         "on",
