@@ -122,7 +122,7 @@ def test_imports_of_the_c_module() -> None:
             for name in (
                 *("core", "engine", "endpoint", "stream"),
                 *("operation", "failure", "devices", "calls", "node"),
-                *("express", "trace", "protection", "proxy"),
+                *("express", "trace", "protection", "proxy", "runner"),
             )
         ),
         "mpimcast/cli/sim/simulator.py",

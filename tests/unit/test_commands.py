@@ -17,7 +17,7 @@ from support import run, run_unchecked
 
 from mpimcast.__main__ import main
 
-COMMANDS = ("run", "info", "doctor", "demo", "bench", "sim")
+COMMANDS = ("run", "info", "doctor", "demo", "bench", "trace", "proxy", "sim")
 COMMAND = (sys.executable, "-m", "mpimcast")
 
 
@@ -73,6 +73,8 @@ def test_without_a_command(capsys: pytest.CaptureFixture[str]) -> None:
         ("doctor multicats", "no check 'multicats'; did you mean multicast?"),
         ("doctor frobnicate", "there are launch, nodes, multicast"),
         ("doctor --limit 0", "it must be a number of seconds from 0.1 to 3600"),
+        ("proxy --idle never", "it must be a number of seconds from 0 to 1e+09"),
+        ("proxy --name my/proxy", "letters, digits, dots, hyphens or underscores"),
         ("sim --ranks 0", "it must be a whole number from 1 to 4096"),
         ("sim --ranks few", "it must be a whole number from 1 to 4096"),
         ("sim --bytes 12X", "'12X' is not a valid size: it must be"),
