@@ -6,8 +6,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from mpimcast._native.core import RUNNER_KINDS, string
+from mpimcast._support.naming import listed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mpimcast._core import _CData as CData
 
 
@@ -44,4 +47,17 @@ class Runner(NamedTuple):
         return f"{self.label} (process {self.pid})" if self.pid else self.label
 
 
-HOST = Runner("host")
+def in_words(own: Runner | None, labels: Sequence[str]) -> str:
+    """Return what runs all ranks' operations over a network; empty if nothing does.
+
+    Parameters
+    ----------
+    own
+        What runs this rank's; None if another rank of its node is on the network.
+    labels
+        What each rank has told, by rank: its runner's label, or nothing.
+    """
+    told = {rank: label for rank, label in enumerate(labels) if label}
+    if len(set(told.values())) > 1:
+        return listed(told)
+    return str(own or next(iter(told.values()), ""))

@@ -189,8 +189,9 @@ def test_info() -> None:
 def test_info_json() -> None:
     """`info --json` has all sections, and says which transports are usable."""
     report = json.loads(_mpimcast("info", "--json", MPIMCAST_TRANSPORT="mpi"))
-    keys = ["version", "built", "found", "transports", "firewall", "chosen"]
+    keys = ["version", "built", "found", "transports", "firewall", "chosen", "runner"]
     assert list(report) == [*keys, "settings", "ignored"]
+    assert report["runner"] == "host"
     assert report["chosen"] == {"one host": "mpi", "network": "mpi"}
     names = [each["name"] for each in report["transports"]]
     assert names == ["shm", "verbs", "udp", "mpi"]
@@ -201,6 +202,14 @@ def test_info_json() -> None:
     assert all(
         list(each) == ["name", "value", "source", "doc"] for each in report["settings"]
     )
+
+
+def test_info_of_a_proxy() -> None:
+    """With PROGRESS=proxy the report says which proxy, and whether it runs."""
+    name = f"nosuch-{os.getpid()}"
+    variables = {"MPIMCAST_PROGRESS": "proxy", "MPIMCAST_PROXY": name}
+    said = _mpimcast("info", **variables)
+    assert f"operations are run by proxy {name} (to be started by a rank)\n" in said
 
 
 def test_info_of_an_unusable_transport() -> None:
