@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``python -m mpimcast {run,info,doctor,demo,bench,trace,sim}``."""
+"""``python -m mpimcast {run,info,doctor,demo,bench,trace,proxy,sim}``."""
 
 from __future__ import annotations
 

@@ -40,9 +40,9 @@ class Intracomm(Nonblocking):
 
     Handles of ``MPI.COMM_WORLD`` and ``MPI.COMM_SELF`` can be pickled, as in mpi4py.
     The settings given as keywords are also pickled, except those that may differ
-    between ranks (``net_devices``, ``progress``, ``warn_after``, ``log``). A process
-    that already has other settings for the communicator keeps them when it unpickles
-    the handle.
+    between ranks (``net_devices``, ``progress``, ``proxy``, ``warn_after``, ``log``). A
+    process that already has other settings for the communicator keeps them when it
+    unpickles the handle.
 
     Parameters
     ----------

@@ -18,6 +18,10 @@ class Explanation:
         ``"none"`` if the communicator cannot be used any more.
     reason : str
         The interface or device in use, or why the MPI library carries the operation.
+    runner : str
+        What runs this rank's part of it over the network: ``"host"`` for its own
+        process, a proxy such as ``"proxy 1000 (process 4711)"``, or ``"firmware"``. If
+        ranks differ, which ranks have which; empty if there is no network.
 
     Examples
     --------
@@ -32,7 +36,9 @@ class Explanation:
 
     path: str
     reason: str
+    runner: str = ""
 
     def __str__(self) -> str:
-        """Return path and reason in one line."""
-        return f"{self.path}: {self.reason}"
+        """Return path and reason in one line, and the runner unless it is the host."""
+        by = f"; run by {self.runner}" if self.runner not in ("", "host") else ""
+        return f"{self.path}: {self.reason}{by}"

@@ -21,7 +21,9 @@ from documented import public
 from mpi4py import MPI
 
 import mpimcast
-from mpimcast._settings import config
+from mpimcast._settings.config import LOCAL
+from mpimcast._settings.options import options
+from mpimcast._settings.setting import shown
 from mpimcast.cli import commands
 from mpimcast.cli.info.counters import COUNTERS
 
@@ -176,7 +178,7 @@ def settings() -> Iterator[str]:
     yield (
         "Each setting is a variable `MPIMCAST_...`, and a keyword of `Intracomm` by\n"
         "its name in lower case, which wins. All ranks need the same value, except of\n"
-        f"{', '.join(f'`{name.upper()}`' for name in sorted(config.LOCAL))}.\n"
+        f"{', '.join(f'`{name.upper()}`' for name in sorted(LOCAL))}.\n"
     )
     rows = [
         (
@@ -185,23 +187,23 @@ def settings() -> Iterator[str]:
             sentence(option.metadata["doc"]),
             option.metadata["values"].expected,
         )
-        for option in config.options()
+        for option in options()
     ]
     yield table(("setting", "default", "meaning", "values"), rows)
 
 
 def default(name: str, value: object) -> str:
     """Return a setting's default as a user would write it in a variable."""
-    shown = config.shown(name, value)
+    written = shown(name, value)
     if isinstance(value, bool):
-        shown = "on" if value else "off"
+        written = "on" if value else "off"
     if name == "eager_bytes":
-        shown = f"{int(str(value)) >> 10}K"
+        written = f"{int(str(value)) >> 10}K"
     if name == "node_bytes":
-        shown = f"{int(str(value)) >> 20}M"
-    if isinstance(shown, float):
-        shown = f"{shown:g}"
-    return f"`{shown}`" if shown != "" else ""
+        written = f"{int(str(value)) >> 20}M"
+    if isinstance(written, float):
+        written = f"{written:g}"
+    return f"`{written}`" if written != "" else ""
 
 
 def sentence(text: str) -> str:

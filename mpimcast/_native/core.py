@@ -37,6 +37,13 @@ KIND_NAMES = {number: name.capitalize() for name, number in KINDS.items()}
 KIND_NAMES[lib.MMC_NODE_BARRIER] = "node_barrier"
 TRANSPORT_VERBS = lib.MMC_TRANSPORT_VERBS
 
+# What runs operations, by C's number.
+RUNNER_KINDS = {
+    lib.MMC_RUNNER_HOST: "host",
+    lib.MMC_RUNNER_PROXY: "proxy",
+    lib.MMC_RUNNER_FIRMWARE: "firmware",
+}
+
 
 # What a node stream counts: the names in stats(), in the order of struct
 # mmc_node_counts.

@@ -16,6 +16,7 @@ from mpimcast._native.core import (
     nanoseconds,
 )
 from mpimcast._native.engine import engine
+from mpimcast._native.runner import Runner
 from mpimcast.errors import TransportError
 from mpimcast.stranger import Stranger
 
@@ -118,6 +119,7 @@ class Endpoint:
                 "checksum": CHECKSUMS[config.checksum],
                 "channel": int(draft.name, 16),
                 "fault": config.fault.encode(),
+                "proxy": config.proxy_name.encode() if config.has_proxy else b"",
                 "unattended": config.progress_thread == "off",
                 "crowded": draft.crowded,
                 "timeout_ns": nanoseconds(config.timeout),
@@ -141,6 +143,12 @@ class Endpoint:
         self.chunk_bytes = chunk_bytes
         over_verbs = specific.get("transport") == TRANSPORT_VERBS
         self.reads_memory = over_verbs and draft.protection is None
+
+    def runner(self) -> Runner:
+        """Return what runs this rank's operations over the network."""
+        found = ffi.new("struct mmc_runner *")
+        lib.mmc_team_runner(self.c, found)
+        return Runner.of(found)
 
     def address(self) -> bytes:
         """Return the address that the other ranks need to connect."""

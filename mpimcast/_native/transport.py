@@ -43,6 +43,8 @@ class Transport(ABC):
     smaller_chunk_bytes : tuple of int
         The sizes of chunks to try, in this order, if the largest that all devices carry
         do not pass the network between them.
+    config : Config
+        The settings.
     draft : Draft
         The team to be opened.
     """
@@ -53,7 +55,7 @@ class Transport(ABC):
     smaller_chunk_bytes: ClassVar[tuple[int, ...]]
 
     def __init__(self, config: Config, draft: Draft) -> None:
-        self._config = config
+        self.config = config
         self.draft = draft
 
     @abstractmethod
@@ -123,7 +125,7 @@ class Transport(ABC):
             The largest chunk that each rank's device carries, by rank; protection takes
             some of it.
         """
-        wanted = self._config.chunk_bytes
+        wanted = self.config.chunk_bytes
         most_bytes = [most - self.draft.seal_bytes for most in most_bytes]
         for place, most in enumerate(most_bytes):
             if most < wanted:
@@ -176,9 +178,9 @@ class Udp(Transport):
         """Open this rank's sockets."""
         from mpimcast._native.endpoint import Endpoint
 
-        own = self._config.ports
+        own = self.config.ports
         return Endpoint(
-            self._config,
+            self.config,
             self.draft,
             chunk_bytes,
             {
@@ -191,18 +193,18 @@ class Udp(Transport):
 
     def has_workers(self) -> bool:
         """Return whether each subgroup has a worker, as WORKERS says."""
-        nsubgroups = self._config.subgroups
-        if self._config.workers != "auto":
-            return self._config.workers == "on"
+        nsubgroups = self.config.subgroups
+        if self.config.workers != "auto":
+            return self.config.workers == "on"
         return nsubgroups > 1 and self.draft.nprocessors > nsubgroups
 
     def candidates(self) -> list[Candidate]:
         """List the interfaces that NET_DEVICES names, or those towards rank 0."""
         from mpimcast._native import devices
 
-        if self._config.net_devices:
+        if self.config.net_devices:
             return [
-                of_interface(each) for each in devices.named_interfaces(self._config)
+                of_interface(each) for each in devices.named_interfaces(self.config)
             ]
         return [
             Candidate("", "", "", direct=False)
@@ -215,7 +217,7 @@ class Udp(Transport):
 
     def take_next_port(self) -> bool:
         """Change to the next port of the range; return False if all were tried."""
-        ports = self._config.group_ports
+        ports = self.config.group_ports
         self._nports += 1
         if self._nports > min(ports.count, _PORTS_TRIED):
             return False
@@ -252,7 +254,7 @@ class Udp(Transport):
 
     def _candidate_addresses(self) -> tuple[str, ...]:
         """Return candidate addresses of rank 0; "" means that no route is needed."""
-        if self.draft.same_host or self._config.net_devices:
+        if self.draft.same_host or self.config.net_devices:
             return ("",)
         return self.draft.addresses
 
@@ -263,8 +265,8 @@ class Udp(Transport):
         try:
             if not address:
                 same_host = self.draft.same_host
-                return devices.find_interface(self._config, same_host=same_host)
-            found = devices.find_route(self._config, ipaddress.IPv4Address(address))
+                return devices.find_interface(self.config, same_host=same_host)
+            found = devices.find_route(self.config, ipaddress.IPv4Address(address))
         except TransportError as error:
             return error
         host, first = self.draft.hosts[self.draft.rank], self.draft.hosts[0]
@@ -310,7 +312,7 @@ class Verbs(Transport):
         """
         from mpimcast._native import devices
 
-        self._device = devices.find_device(self._config, self.draft.local_rank)
+        self._device = devices.find_device(self.config, self.draft.local_rank)
         return [self._device.chunk_bytes_max, self._device.ethernet]
 
     def choose(self, facts: Sequence[Any]) -> int:
@@ -332,7 +334,7 @@ class Verbs(Transport):
         from mpimcast._native.core import JOINS, TRANSPORT_VERBS
         from mpimcast._native.endpoint import Endpoint
 
-        config = self._config
+        config = self.config
         return Endpoint(
             config,
             self.draft,
@@ -355,7 +357,7 @@ class Verbs(Transport):
         """List the ports over which the ranks of this host are spread."""
         from mpimcast._native import devices
 
-        return [of_port(each) for each in devices.usable_devices(self._config)]
+        return [of_port(each) for each in devices.usable_devices(self.config)]
 
     def describe(self) -> str:
         """Return the kind of network, the device and the port."""
@@ -372,7 +374,7 @@ class Verbs(Transport):
         from mpimcast._native import devices
 
         try:
-            found = devices.find_device(self._config, self.draft.local_rank)
+            found = devices.find_device(self.config, self.draft.local_rank)
         except TransportError:
             return ""
         return of_port(found).folder
@@ -380,10 +382,11 @@ class Verbs(Transport):
     def _spins(self) -> bool:
         """Return whether a waiting rank polls, as PROGRESS says.
 
-        With "auto" it polls if this host has a core for each of its ranks.
+        With "auto" it polls if this host has a core for each of its ranks, and never
+        with a proxy.
         """
-        if self._config.progress != "auto":
-            return self._config.progress == "poll"
+        if self.config.progress != "auto":
+            return self.config.progress == "poll"
         return len(os.sched_getaffinity(0)) >= self.draft.nlocal
 
 

@@ -7,6 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from mpimcast._mpi.agreement import together
+from mpimcast._native import runner
 from mpimcast._native.layout import Place
 from mpimcast._native.transport import wanted
 from mpimcast._session import multicast, nodes, teams
@@ -215,12 +216,14 @@ class _Making:
         self._introduction = introduction
         self._team = team
         self._stream: AnyStream | None = None
+        self._runner = None if team.endpoint is None else team.endpoint.runner()
 
     def make(self) -> AnyStream:
         """Create the stream, on all ranks or on none. Collective."""
         introduction, team = self._introduction, self._team
         _, told = together(introduction.private, introduction.config, self._create)
-        rails, refusals = map(list, zip(*told, strict=True))
+        rails, refusals, labels = map(list, zip(*told, strict=True))
+        team.runner = runner.in_words(self._runner, labels)
         if team.shared is not None and not team.path:
             team.path = team.shared.path(rails)
         assert self._stream is not None  # noqa: S101 -- no rank has failed
@@ -247,6 +250,7 @@ class _Making:
         introduction, team = self._introduction, self._team
         config, shared = introduction.config, team.shared
         channel = int(introduction.facts[0]["channel"], 16)
+        label = "" if self._runner is None else self._runner.label
         between = None
         if team.endpoint is not None:
             ranks = (0,) if shared is None else shared.layout.rail(shared.rank)
@@ -259,8 +263,8 @@ class _Making:
             place = Place(shared.layout, shared.rank, *agreed, shared.crowded)
             self._stream = NodeStream(shared.node, config, channel, place, between)
             if shared.layout.reads_across:
-                return None, [team.rail, shared.node.why_unreadable()]
-        return None, [team.rail, ""]
+                return None, [team.rail, shared.node.why_unreadable(), label]
+        return None, [team.rail, "", label]
 
     def undo(self) -> None:
         """Close what was made."""

@@ -265,6 +265,7 @@ class Carrier:
         return Explanation(
             self.streams.team.transport,
             f"{reason}; {measured}" if measured else reason,
+            self.streams.team.runner,
         )
 
     def counters(self) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mpimcast._session.attachment import need_proxy
 from mpimcast.errors import TransportError
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ class Opening:
         from mpimcast._native.core import PortTakenError
 
         if self.endpoint is None:
+            need_proxy(self._mine().config)
             try:
                 self.endpoint = self._mine().create(chunk_bytes)
             except PortTakenError as error:

@@ -60,10 +60,13 @@ class Team:
     ----------
     name, transport, path, endpoint, shared, rail
         As in `Means`.
+    runner : str
+        What runs the ranks' operations over the network, in words.
     deserted : bool
         Whether some rank no longer answers, as found on any communicator.
     """
 
+    runner = ""
     deserted = False
 
     def __init__(self, comm: MPI.Intracomm, config: Config, means: Means) -> None:
@@ -178,6 +181,7 @@ def _settings(config: Config) -> tuple[object, ...]:
         config.receives,
         config.zero_copy,
         config.progress,
+        config.proxy,
         config.progress_thread,
         config.fault,
     )

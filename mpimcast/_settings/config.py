@@ -8,26 +8,17 @@ name, and the variable overrides the default.
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 from typing import TYPE_CHECKING, Any
 
-from mpimcast._settings import values
 from mpimcast._settings.given import PREFIX, parse, unknown_keywords
-from mpimcast._settings.ranges import Groups, Ports
-from mpimcast._settings.setting import UINT32_MAX, Setting, shown
+from mpimcast._settings.options import TRANSPORTS, Options, option_names, options
+from mpimcast._settings.ranges import Ports
+from mpimcast._settings.setting import Setting, shown
 from mpimcast.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-_DATAGRAM_BYTES_MAX = 65507  # UDP over IPv4
-
-# The most rails that the C library knows.
-_RAILS_MAX = 8
-
-# The transports, in the order in which TRANSPORT=auto tries them.
-_TRANSPORTS = ("shm", "verbs", "udp", "mpi")
 
 # The least block that MIN_BYTES=auto takes from the MPI library, over shared memory and
 # over a network.
@@ -38,230 +29,14 @@ _NETWORK_MIN_BYTES = 64 << 10
 # that the Linux kernel gives to sockets that ask for any.
 _GROUP_PORTS = Ports(20480, 32767)
 
-# Whether datagrams are protected unless PROTECT says.
-_PROTECT = "auto"
-
 # The settings that may differ between ranks. All others must be equal.
-LOCAL = frozenset({"net_devices", "progress", "warn_after", "log", "trace"})
-
-
-def _option(default: object, domain: values.Values, doc: str) -> Any:
-    return dataclasses.field(default=default, metadata={"values": domain, "doc": doc})
+LOCAL = frozenset({"net_devices", "progress", "proxy", "warn_after", "log", "trace"})
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(Options):
     """All settings, and where each comes from."""
 
-    transport: str = _option(
-        "auto",
-        values.ordered(*_TRANSPORTS, last="mpi", word="auto", example="udp,mpi"),
-        "what carries the data: shm (memory that the ranks of one node share), verbs "
-        "(multicast over RDMA devices), udp (UDP multicast) or mpi (the MPI library); "
-        "given several, the first that all ranks can open; auto: verbs,udp,mpi between "
-        "hosts, and shm,mpi where all ranks share one host",
-    )
-    net_devices: str = _option(
-        "",
-        values.text(example="eth0"),
-        "a list, separated by commas; udp: interface names or addresses, of which the "
-        "first that is up is used; verbs: devices, or device:port such as mlx5_0:1, "
-        "over which the ranks of a host are spread; empty chooses",
-    )
-    min_bytes: int | None = _option(
-        None,
-        values.size(2**62, example="1M", auto=None),
-        "the MPI library carries blocks smaller than this (a block is what one rank "
-        "contributes, in an Allgatherv on average); 0: it carries none; auto: 4K over "
-        "shm, else 64K",
-    )
-    node_bytes: int = _option(
-        64 << 20,
-        values.size(2**62, example="256M"),
-        "the most memory that the ranks of a node share, for each set of processes "
-        "that communicates, besides mpimcast.empty arrays; 0: they share none, and "
-        "each rank multicasts for itself",
-    )
-    rails: int = _option(
-        1,
-        values.number(1, _RAILS_MAX, example=2),
-        "how many network devices each node uses at the same time, where there are "
-        "several nodes with several ranks each: the first of NET_DEVICES that can be "
-        "used or, if it is empty, those that would be chosen first; at most as many "
-        "as the node with the fewest ranks, or usable devices, has",
-    )
-    choice: str = _option(
-        "measure",
-        values.text(example="always"),
-        "what carries blocks of at least MIN_BYTES, where TRANSPORT also allows mpi: "
-        "mpimcast or the MPI library, whichever was faster in a few trials (measure), "
-        "mpimcast (always), the MPI library (never); or the path of a file in which "
-        "rank 0 keeps what was measured for later jobs",
-    )
-    chains: int = _option(
-        0,
-        values.number(1, UINT32_MAX - 1, example=4, auto=0, all=UINT32_MAX),
-        "how many ranks multicast simultaneously; all: every rank; auto chooses",
-    )
-    subgroups: int = _option(
-        1,
-        values.number(1, 60, example=4),
-        "number of multicast groups over which the chunks are spread",
-    )
-    workers: str = _option(
-        "auto",
-        values.choice("auto", "on", "off", example="on"),
-        "udp: whether each subgroup has a worker, which is a thread that receives it; "
-        "auto: if SUBGROUPS is greater than 1, and this rank has a processor for each "
-        "worker and one more",
-    )
-    group: Groups = _option(  # noqa: RUF009 -- the call makes a field
-        Groups.parse("239.192.0.0/14"),
-        values.groups(example="239.1.2.0/28"),
-        "multicast groups that may be used, at least SUBGROUPS of them; each set of "
-        "processes that communicates takes SUBGROUPS of them at random",
-    )
-    ports: Ports | None = _option(  # noqa: RUF009 -- the call makes a field
-        None,
-        values.ports(example="30000-30999"),
-        "udp: the ports of all datagrams, sent and received, and of a TCP listener; "
-        "for each set of processes that communicates, a rank takes two ports of UDP "
-        "and one of TCP; auto: multicast groups have one of the ports 20480 to 32767, "
-        "and the kernel chooses all others; verbs always uses RoCE's port 4791",
-    )
-    chunk_bytes: int = _option(
-        0,
-        values.size(_DATAGRAM_BYTES_MAX, example=1456),
-        "payload of a datagram in bytes; 0: as much as the path's MTU allows",
-    )
-    window_bytes: int = _option(
-        0,
-        values.size(UINT32_MAX, example="1M"),
-        "the most data that may be on its way to a rank, in bytes; 0: adapts to the "
-        "network, within the receive buffers",
-    )
-    eager_bytes: int = _option(
-        64 << 10,
-        values.size(UINT32_MAX, example="256K"),
-        "an operation starts to send before all ranks have entered it if its whole "
-        "result has at most this many bytes",
-    )
-    repair: str = _option(
-        "auto",
-        values.choice("auto", "nak", "neighbour", "read", example="nak"),
-        "how lost chunks are repaired: the sender is asked (nak), the left neighbour "
-        "is asked (neighbour), or the left neighbour's memory is read by RDMA (read); "
-        "auto: read over verbs, else nak",
-    )
-    checksum: str = _option(
-        "header",
-        values.choice("off", "header", "full", example="full"),
-        "what a checksum protects, beyond UDP's own: nothing (off), the header, or the "
-        "header and the payload (full)",
-    )
-    protect: str = _option(
-        _PROTECT,
-        values.choice("off", "auto", "authenticate", "encrypt", example="encrypt"),
-        "how datagrams are protected against other hosts and users: not (off); each "
-        "has a tag that only ranks of the job can make (authenticate); what follows "
-        "their headers is encrypted, too (encrypt); auto: authenticate over udp if "
-        "all ranks have a library for it, else not; over verbs protected chunks are "
-        "not placed by the device, and not read from memory",
-    )
-    ttl: int = _option(
-        1,
-        values.number(0, 255, example=4),
-        "the IP time to live of multicast datagrams; 1 keeps them in their subnet; add "
-        "1 for each router on the way",
-    )
-    join: str = _option(
-        "auto",
-        values.choice("auto", "cm", "attach", example="cm"),
-        "verbs: how multicast groups are joined: by the connection manager (cm), or by "
-        "attaching the queue pair and joining with a socket (attach); auto: the first "
-        "of the two that works",
-    )
-    pkey_index: int = _option(
-        0,
-        values.number(0, 65535, example=1),
-        "verbs: index of the partition key",
-    )
-    service_level: int = _option(
-        0, values.number(0, 15, example=3), "verbs: InfiniBand's service level"
-    )
-    traffic_class: int = _option(
-        0,
-        values.number(0, 255, example=104),
-        "verbs: the traffic class (RoCE: DSCP and ECN bits)",
-    )
-    receives: int = _option(
-        0,
-        values.number(0, 32000, example=4096),
-        "verbs: how many receives are posted for each subgroup, at least 2 for each of "
-        "the first 64 ranks; 0: 4096 for all subgroups together, or 1024 where the "
-        "memory that may be locked is limited",
-    )
-    zero_copy: bool = _option(
-        False,  # noqa: FBT003 -- a default, not a flag
-        values.switch(example="on"),
-        "verbs: let the device put results right into mpimcast.empty arrays, except "
-        "the first RECEIVES chunks of each chain; needs more SUBGROUPS than CHAINS; "
-        "has saved no time on Soft-RoCE",
-    )
-    progress: str = _option(
-        "auto",
-        values.choice("auto", "poll", "event", example="poll"),
-        "verbs: whether a rank that waits polls all the time (poll), or sleeps until "
-        "something arrives (event); auto: poll if the host has a core for each rank",
-    )
-    progress_thread: str = _option(
-        "on",
-        values.choice("on", "off", example="off"),
-        "whether a thread progresses operations while the program computes; off works "
-        "over shm and verbs only, and violates MPI's progress rule: operations "
-        "progress in calls of mpimcast alone, and the MPI library's Waitall on their "
-        "requests does not return",
-    )
-    timeout: float = _option(
-        10.0,
-        values.seconds(infinite=False, example=30.0),
-        "an operation fails when a rank has given no sign of life, or the operation "
-        "has made no progress, for this many seconds",
-    )
-    entry_timeout: float = _option(
-        math.inf,
-        values.seconds(infinite=True, example=600.0),
-        "seconds to wait for a live rank that has not entered the operation",
-    )
-    late_timeout: float = _option(
-        600.0,
-        values.seconds(infinite=True, example=60.0),
-        "seconds to wait for a rank that stands still (because of a debugger, SIGSTOP "
-        "or a suspended container) while its kernel or RDMA device says that its "
-        "process exists; that a process has ended is noticed within a second",
-    )
-    warn_after: float = _option(
-        10.0,
-        values.seconds(infinite=True, example=2.5),
-        "seconds of waiting after which a line in the log names the ranks waited for; "
-        "another line follows each time the wait has doubled",
-    )
-    fault: str = _option(
-        "", values.fault(), "faults to inject into the traffic, to test programs"
-    )
-    log: str = _option(
-        "warn",
-        values.choice("error", "warn", "info", "debug", example="info"),
-        "the least severe messages that are logged, on standard error",
-    )
-    trace: str = _option(
-        "",
-        values.text(example="traces"),
-        "a directory where each process keeps its latest 65536 events (2.5 MiB) in a "
-        "file: operations, their stages and repairs, and which ranks they waited for; "
-        "`python -m mpimcast trace` reads the files; given on all ranks or on none; "
-        "empty: nothing is traced",
-    )
     sources: Mapping[str, str] = dataclasses.field(
         default_factory=dict, compare=False, repr=False
     )
@@ -273,6 +48,22 @@ class Config:
                 f"SUBGROUPS={self.subgroups} needs as many multicast groups, but "
                 f"GROUP={self.group} has {self.group.count}: widen GROUP, or lower "
                 "SUBGROUPS"
+            )
+        if self.has_proxy:
+            self._check_proxy()
+
+    def _check_proxy(self) -> None:
+        """Raise ConfigError if PROGRESS=proxy contradicts another setting."""
+        if self.progress_thread == "off":
+            raise ConfigError(
+                "PROGRESS=proxy has a proxy progress operations while the program "
+                "computes, but PROGRESS_THREAD=off wants that nobody does: leave out "
+                "one of them"
+            )
+        if self.trace:
+            raise ConfigError(
+                f"TRACE={self.trace} traces what this process does, but with "
+                "PROGRESS=proxy a proxy runs the operations: leave out one of them"
             )
 
     @classmethod
@@ -319,7 +110,7 @@ class Config:
     def transports(self) -> tuple[str, ...]:
         """The transports to be tried, in the order in which to try them."""
         if self.transport == "auto":
-            return _TRANSPORTS
+            return TRANSPORTS
         return tuple(self.transport.split(","))
 
     @property
@@ -346,6 +137,16 @@ class Config:
         if self.min_bytes is not None:
             return self.min_bytes
         return _SHARED_MIN_BYTES if shared else _NETWORK_MIN_BYTES
+
+    @property
+    def has_proxy(self) -> bool:
+        """Whether a proxy runs this rank's operations over a network."""
+        return self.progress == "proxy"
+
+    @property
+    def proxy_name(self) -> str:
+        """The name of the proxy that PROGRESS=proxy uses."""
+        return self.proxy or str(os.geteuid())
 
     @property
     def group_ports(self) -> Ports:
@@ -384,13 +185,3 @@ class Config:
         }
         # Clocks are compared by all ranks; the directory is each one's own.
         return {**values_of, "TRACE": "given" if self.trace else ""}
-
-
-def option_names() -> list[str]:
-    """List the settings by their names in lower case."""
-    return [option.name for option in options()]
-
-
-def options() -> list[dataclasses.Field[Any]]:
-    """List the fields of `Config` that are settings; `metadata` describes each."""
-    return [field for field in dataclasses.fields(Config) if field.metadata]

@@ -7,8 +7,8 @@ import functools
 import os
 from typing import TYPE_CHECKING
 
-from mpimcast._settings.config import option_names
 from mpimcast._settings.given import PREFIX
+from mpimcast._settings.options import option_names
 from mpimcast._support.log import logger
 from mpimcast._support.spelling import nearest
 

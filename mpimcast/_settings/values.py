@@ -193,6 +193,19 @@ def text(*, example: object) -> Values:
     return Values(str.strip, "text", example)
 
 
+def name(most: int, *, example: object) -> Values:
+    """Return the values of a setting that takes a name of at most `most` characters."""
+
+    def parse(text: str) -> str:
+        given = text.strip()
+        if not re.fullmatch(rf"[A-Za-z0-9._-]{{0,{most}}}", given):
+            raise ValueError
+        return given
+
+    expected = f"nothing, or up to {most} letters, digits, dots, hyphens or underscores"
+    return Values(parse, expected, example)
+
+
 def fault() -> Values:
     """Return the values of a setting that takes faults, which the C library checks."""
 

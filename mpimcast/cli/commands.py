@@ -79,6 +79,15 @@ COMMANDS = {
             2: _USAGE,
         },
     ),
+    "proxy": Command(
+        "run the operations of this user's ranks on this node, for PROGRESS=proxy",
+        {
+            0: "it ended as it was told, was idle, or listens in the background",
+            1: "it cannot listen, or cannot serve ranks any more",
+            2: _USAGE,
+            3: "another process has the name",
+        },
+    ),
     "sim": Command(
         "simulate collectives of many ranks on a network, in virtual time",
         {

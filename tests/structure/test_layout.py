@@ -133,7 +133,7 @@ def test_imports_of_the_c_module() -> None:
             for name in (
                 *("core", "engine", "endpoint", "stream"),
                 *("operation", "failure", "devices", "calls", "node"),
-                *("express", "trace", "protection"),
+                *("express", "trace", "protection", "proxy", "runner"),
             )
         ),
         "mpimcast/cli/sim/simulator.py",

@@ -33,7 +33,7 @@ ROOMS = {
     "_mpi": {"errors", "_support", "_settings", "_device"},
     "_launch": {"errors"},
 }
-ROOMS["_session"] = set(ROOMS) - {"_launch"}
+ROOMS["_session"] = set(ROOMS)
 ROOMS["comm"] = {"_session", "_mpi"}
 ROOMS["memory"] = {"_native", "_support", "comm"}
 ROOMS["torch"] = set(ROOMS)

@@ -17,7 +17,7 @@ from support import run, run_unchecked
 
 from mpimcast.__main__ import main
 
-COMMANDS = ("run", "info", "doctor", "demo", "bench", "sim")
+COMMANDS = ("run", "info", "doctor", "demo", "bench", "trace", "proxy", "sim")
 COMMAND = (sys.executable, "-m", "mpimcast")
 
 
@@ -73,6 +73,8 @@ def test_without_a_command(capsys: pytest.CaptureFixture[str]) -> None:
         ("doctor multicats", "no check 'multicats'; did you mean multicast?"),
         ("doctor frobnicate", "there are launch, nodes, multicast"),
         ("doctor --limit 0", "it must be a number of seconds from 0.1 to 3600"),
+        ("proxy --idle never", "it must be a number of seconds from 0 to 1e+09"),
+        ("proxy --name my/proxy", "letters, digits, dots, hyphens or underscores"),
         ("sim --ranks 0", "it must be a whole number from 1 to 4096"),
         ("sim --ranks few", "it must be a whole number from 1 to 4096"),
         ("sim --bytes 12X", "'12X' is not a valid size: it must be"),
@@ -187,8 +189,9 @@ def test_info() -> None:
 def test_info_json() -> None:
     """`info --json` has all sections, and says which transports are usable."""
     report = json.loads(_mpimcast("info", "--json", MPIMCAST_TRANSPORT="mpi"))
-    keys = ["version", "built", "found", "transports", "firewall", "chosen"]
+    keys = ["version", "built", "found", "transports", "firewall", "chosen", "runner"]
     assert list(report) == [*keys, "settings", "ignored"]
+    assert report["runner"] == "host"
     assert report["chosen"] == {"one host": "mpi", "network": "mpi"}
     names = [each["name"] for each in report["transports"]]
     assert names == ["shm", "verbs", "udp", "mpi"]
@@ -199,6 +202,14 @@ def test_info_json() -> None:
     assert all(
         list(each) == ["name", "value", "source", "doc"] for each in report["settings"]
     )
+
+
+def test_info_of_a_proxy() -> None:
+    """With PROGRESS=proxy the report says which proxy, and whether it runs."""
+    name = f"nosuch-{os.getpid()}"
+    variables = {"MPIMCAST_PROGRESS": "proxy", "MPIMCAST_PROXY": name}
+    said = _mpimcast("info", **variables)
+    assert f"operations are run by proxy {name} (to be started by a rank)\n" in said
 
 
 def test_info_of_an_unusable_transport() -> None:

@@ -7,19 +7,23 @@ import ast
 import dataclasses
 import json
 import math
+import os
+import re
 
 import pytest
+from support import ROOT
 
 from mpimcast import ConfigError
 from mpimcast._settings.config import Config
 from mpimcast._settings.ignored import ignored_variables
+from mpimcast._settings.options import PROXY_NAME_MAX
 from mpimcast._settings.ranges import Groups, Ports
 
 NAMES = (
     "TRANSPORT NET_DEVICES MIN_BYTES NODE_BYTES RAILS CHOICE CHAINS SUBGROUPS "
     "WORKERS GROUP PORTS CHUNK_BYTES WINDOW_BYTES EAGER_BYTES REPAIR CHECKSUM PROTECT "
     "TTL JOIN PKEY_INDEX SERVICE_LEVEL TRAFFIC_CLASS RECEIVES ZERO_COPY PROGRESS "
-    "PROGRESS_THREAD TIMEOUT ENTRY_TIMEOUT LATE_TIMEOUT WARN_AFTER FAULT LOG "
+    "PROXY PROGRESS_THREAD TIMEOUT ENTRY_TIMEOUT LATE_TIMEOUT WARN_AFTER FAULT LOG "
     "TRACE"
 )
 
@@ -75,6 +79,9 @@ def test_an_empty_variable_is_not_set() -> None:
         ("group", "239.1.2.3", Groups(0xEF010203, 0xEF010203)),
         ("group", "239.1.2.0 - 239.1.2.15", Groups(0xEF010200, 0xEF01020F)),
         ("group", "239.1.2.0/28", Groups(0xEF010200, 0xEF01020F)),
+        ("progress", "Proxy", "proxy"),
+        ("proxy", " job-7.a_b ", "job-7.a_b"),
+        ("proxy", "p" * 63, "p" * 63),
         ("ports", "AUTO", None),
         ("ports", "30000", Ports(30000, 30000)),
         ("ports", "30000-30999", Ports(30000, 30999)),
@@ -157,6 +164,9 @@ def test_least_bytes(
         ("ports", "30010-30000", "30000-30999"),
         ("ports", "30000-", "30000-30999"),
         ("ports", "udp", "auto, or ports"),
+        ("progress", "proxi", "did you mean proxy"),
+        ("proxy", "my proxy", "letters, digits, dots"),
+        ("proxy", "p" * 64, "nothing, or up to 63"),
         ("fault", "los=0.1", "unknown key 'los'"),
         ("fault", "loss=5%", "a number from 0 to 1"),
     ],
@@ -209,6 +219,38 @@ def test_groups_for_subgroups() -> None:
     assert Config.read({"group": "239.1.2.0/30", "subgroups": 4}, {}).group.count == 4
     with pytest.raises(ConfigError, match=r"SUBGROUPS=4 .* GROUP=239.1.2.3 has 1: "):
         Config.read({"group": "239.1.2.3", "subgroups": 4}, {})
+
+
+def test_names_of_proxies() -> None:
+    """Without PROXY a proxy has the number of the user, and not every rank has one."""
+    assert Config.read({"progress": "proxy"}, {}).proxy_name == str(os.geteuid())
+    named = Config.read({"progress": "proxy", "proxy": "seven"}, {})
+    assert (named.proxy_name, named.has_proxy) == ("seven", True)
+    assert not Config.read({"proxy": "seven"}, {}).has_proxy
+    for word in ("auto", "poll", "event"):
+        assert not Config.read({"progress": word}, {}).has_proxy
+
+
+def test_the_longest_name_fits_into_c() -> None:
+    """A name that is valid has room in the C library's structures."""
+    header = (ROOT / "ffi/include/mpimcast/proxy.h").read_text()
+    found = re.search(r"MMC_PROXY_NAME_SIZE (\d+)", header)
+    assert found is not None
+    assert int(found[1]) == PROXY_NAME_MAX + 1  # and a 0 at the end
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"progress_thread": "off"}, r"PROGRESS_THREAD=off wants .* leave out one"),
+        ({"trace": "traces"}, r"TRACE=traces traces .* leave out one"),
+    ],
+)
+def test_what_a_proxy_excludes(settings: dict[str, object], words: str) -> None:
+    """Settings that need this process's own engine are refused beside a proxy."""
+    with pytest.raises(ConfigError, match=words):
+        Config.read({"progress": "proxy", **settings}, {})
+    Config.read(settings, {})
 
 
 def test_draws_from_ranges() -> None:
@@ -312,7 +354,7 @@ def test_listing() -> None:
 
 def test_what_ranks_agree_on() -> None:
     """Ranks must have equal settings, except those of one machine or one process."""
-    local = {"NET_DEVICES", "PROGRESS", "WARN_AFTER", "LOG"}
+    local = {"NET_DEVICES", "PROGRESS", "PROXY", "WARN_AFTER", "LOG"}
     assert set(Config().agreed()) == set(NAMES.split()) - local
 
 

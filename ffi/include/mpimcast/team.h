@@ -100,7 +100,7 @@ int mmc_team_create(struct mmc_engine *engine,
 		    const struct mmc_team_options *options,
 		    struct mmc_team **team);
 
-/* Writes what runs the operations of a team. */
+/* Writes to `*runner` what runs the team's operations. */
 void mmc_team_runner(const struct mmc_team *team, struct mmc_runner *runner);
 
 /*

@@ -69,6 +69,7 @@ def gather(config: Config) -> dict[str, Any]:
         verbs = {"name": "verbs", "usable": False, "reason": why}
         shm = {"name": "shm", "usable": False, "reason": why}
         protecting = {"libraries": {}, "missing": {"all": why}}
+        runner = None
     else:
         wire_version = core.wire_version()
         interfaces = {place: _interface(config, place) for place in _PLACES}
@@ -76,6 +77,7 @@ def gather(config: Config) -> dict[str, Any]:
         verbs = _verbs(config)
         shm = _shm(config)
         protecting = _protecting()
+        runner = _runner(config)
     transports = [shm, verbs, _udp(interfaces), mpi]
     # Whatever carries the data, ranks find each other by the MPI library.
     usable = [each["name"] for each in transports if each["usable"] and mpi["usable"]]
@@ -94,6 +96,7 @@ def gather(config: Config) -> dict[str, Any]:
         "transports": transports,
         "firewall": firewall.passage(config),
         "chosen": {place: _chosen(config, place, usable) for place in _PLACES},
+        "runner": runner,
         "settings": [setting._asdict() for setting in config.settings()],
         "ignored": ignored_variables(),
     }
@@ -108,6 +111,20 @@ def _chosen(config: Config, place: str, usable: list[str]) -> str | None:
     else:
         names = list(config.transports)
     return next((name for name in names if name in usable), None)
+
+
+def _runner(config: Config) -> str:
+    """Return what would run a rank's operations over a network."""
+    from mpimcast._native import proxy
+
+    if not config.has_proxy:
+        return "host"
+    name = config.proxy_name
+    try:
+        found = proxy.find(name)
+    except TransportError as error:
+        return f"proxy {name} ({error})"
+    return str(found or f"proxy {name} (to be started by a rank)")
 
 
 def _protecting() -> dict[str, Any]:
@@ -223,6 +240,8 @@ def _print(report: dict[str, Any]) -> None:
         for place, name in report["chosen"].items():
             used = f"uses {name}" if name else "can use none of these, and fails"
             print(f"  a job on {_JOBS[place]} {used}")
+    if report["runner"] is not None:
+        print(f"  over udp and verbs operations are run by {report['runner']}")
     said = f"udp: {firewall.sentence(report['firewall'])}"
     print(textwrap.fill(said, 80, initial_indent="  ", subsequent_indent="  "))
     _print_rdma(found["rdma"])
