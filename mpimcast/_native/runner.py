@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from mpimcast._native.core import RUNNER_KINDS, string
 from mpimcast._support.naming import listed
 
 if TYPE_CHECKING:
@@ -34,6 +33,9 @@ class Runner(NamedTuple):
     @classmethod
     def of(cls, c: CData) -> Runner:
         """Return what a struct of C describes."""
+        # Only here, since opening a communicator must work without the C library.
+        from mpimcast._native.core import RUNNER_KINDS, string
+
         kind = RUNNER_KINDS[int(c.kind)]
         return cls(kind, string(c.name), int(c.pid)) if kind == "proxy" else cls(kind)
 
