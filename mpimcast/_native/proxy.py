@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from mpimcast._core import ffi, lib
+from mpimcast._native import protection
 from mpimcast._native.core import check, nanoseconds
 from mpimcast._native.runner import Runner
 from mpimcast.errors import TransportError
@@ -36,6 +37,8 @@ class Proxy:
             raise NameTakenError(f"another process is the proxy {name}")
         check(status, f"cannot open the proxy {name}")
         self._c = made[0]
+        # Its ranks have chosen how they protect datagrams by what they have themselves.
+        protection.missing()
 
     def run(self, idle_s: float) -> None:
         """Serve ranks until told to end, or until none was attached for `idle_s`.
