@@ -48,7 +48,8 @@
 enum mmc_event_kind {
 	MMC_EVENT_DATAGRAM, /* a datagram arrived */
 	MMC_EVENT_REFUSED, /* a datagram of `nbytes` was dropped, for `refusal` */
-	MMC_EVENT_PLACED, /* a `place` has completed */
+	MMC_EVENT_ARRIVED, /* the device has put chunks in their places by itself */
+	MMC_EVENT_PLACED, /* calls of `place` have completed */
 	MMC_EVENT_READ,	  /* a `read` has completed */
 	MMC_EVENT_BROKEN, /* nothing passes to or from `source` any more */
 	MMC_EVENT_ALIVE,  /* `inquire`: the process of `source` exists */
@@ -68,7 +69,11 @@ struct mmc_event {
 	 *
 	 * For MMC_EVENT_ENDED: `bytes` is a struct mmc_offload_completion.
 	 *
-	 * The memory is valid until the next poll of the endpoint.
+	 * For MMC_EVENT_ARRIVED: `nbytes` is the length of the last chunk's payload;
+	 * the other chunks are full.
+	 *
+	 * The memory is valid until the next poll of the endpoint, or for longer: see
+	 * `kept_events`.
 	 */
 	const uint8_t *bytes;
 	const uint8_t *body;
@@ -91,7 +96,18 @@ struct mmc_event {
 	 */
 	int error;
 	enum mmc_refusal refusal; /* for MMC_EVENT_REFUSED */
-	uint64_t cookie; /* the argument of the completed `place` or `read` */
+	/*
+	 * The argument of the completed `place` or `read`. For MMC_EVENT_ARRIVED the
+	 * cookie of the predictor that direct placement began with.
+	 */
+	uint64_t cookie;
+	/*
+	 * For MMC_EVENT_ARRIVED: the chunks, `count` of them from `first` on. For
+	 * MMC_EVENT_PLACED: how many calls have completed, whose cookies were `cookie`
+	 * and the numbers that follow it; at least 1.
+	 */
+	uint32_t first;
+	uint32_t count;
 };
 
 /* One datagram to send: the bytes of `head`, then those of `body`. */
@@ -167,6 +183,19 @@ struct mmc_endpoint {
 	 * for more events.
 	 */
 	bool lags;
+	/*
+	 * The memory of an event stays valid until poll() has returned this many other
+	 * events, so that the engine may poll several times before it uses them; 0: until
+	 * the next poll. For a driver whose poll() returns few events at a time, but is
+	 * cheap.
+	 */
+	uint32_t kept_events;
+	/*
+	 * Whether the device places a payload by what the datagram says, not by what is
+	 * predicted: MMC_EVENT_ARRIVED then tells what has arrived, and direct placement
+	 * begins with the operation, before other ranks may send.
+	 */
+	bool places_by_itself;
 	/*
 	 * The number of payloads that the device has put in the place of another
 	 * payload, so that they had to be copied out of there: see placement.h.

@@ -33,6 +33,10 @@ struct mmc_cursor {
 struct mmc_predictor {
 	const void *context;	  /* the first argument of each function */
 	struct mmc_region region; /* the registered memory with all places */
+	/* All places: these `nbytes`, in which adjacent blocks lie in order. */
+	uint8_t *memory;
+	uint64_t nbytes;
+	uint64_t cookie; /* of events that tell what the device has placed */
 	/* The header of every predicted datagram, except for the index. */
 	struct mmc_header header;
 	/* Only the datagrams of subgroups below this number can be predicted. */

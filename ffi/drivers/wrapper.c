@@ -167,6 +167,7 @@ void mmc_wrapper_init(struct mmc_wrapper *wrapper, struct mmc_endpoint *inner)
 	}
 	wrapper->endpoint = *inner;
 	wrapper->endpoint.driver = &wrapper->driver;
+	wrapper->endpoint.kept_events = 0;
 	wrapper->inner = inner;
 }
 

@@ -3,19 +3,6 @@
 
 #include "engine/crc32c.h"
 
-const uint8_t *mmc_event_body(const struct mmc_event *event,
-			      uint32_t head_bytes)
-{
-	return event->body != NULL ? event->body : event->bytes + head_bytes;
-}
-
-uint32_t mmc_team_head_bytes(const struct mmc_team *team)
-{
-	return team->options.checksum == MMC_CHECKSUM_FULL
-		       ? MMC_HEADER_BYTES + MMC_CRC_BYTES
-		       : MMC_HEADER_BYTES;
-}
-
 static bool crc_is_right(const struct mmc_event *event)
 {
 	const uint32_t head_bytes = MMC_HEADER_BYTES + MMC_CRC_BYTES;

@@ -1,8 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/placement.h"
 
+#include "engine/arrival.h"
 #include "engine/memory.h"
 #include "engine/predictor.h"
+
+/*
+ * Returns whether chunks may arrive soon. What is predicted needs the schedule, which is
+ * known once all ranks have entered. A device that predicts nothing is told before this
+ * rank lets others send.
+ */
+static bool may_arrive(const struct mmc_request *request)
+{
+	enum mmc_op_state state = request->op->state;
+
+	return state == MMC_OP_FLOW ||
+	       (state == MMC_OP_ENTRY &&
+		request->stream->team->endpoint->places_by_itself);
+}
 
 /*
  * Returns whether direct placement suits an operation that the device has not refused.
@@ -12,8 +27,8 @@ static bool may_place_directly(const struct mmc_request *request)
 {
 	const struct mmc_op *op = request->op;
 
-	return !request->unplaceable && op != NULL &&
-	       op->state == MMC_OP_FLOW && op->mode == MMC_OP_STAGED &&
+	return !request->unplaceable && op != NULL && may_arrive(request) &&
+	       op->mode == MMC_OP_STAGED &&
 	       mmc_request_is_predictable(request) &&
 	       op->npresent < op->layout.nchunks;
 }
@@ -26,6 +41,9 @@ static void begin_placement(struct mmc_request *request)
 	uint64_t nbytes = request->op->layout.total_bytes;
 	struct mmc_predictor predictor = mmc_request_predictor(request);
 
+	predictor.memory = request->base;
+	predictor.nbytes = nbytes;
+	predictor.cookie = mmc_arrival_cookie(request);
 	if (mmc_team_find_region(team, request->base, nbytes, &stream->counters,
 				 &predictor.region) &&
 	    endpoint->driver->begin_placement(endpoint, &predictor) == 0)

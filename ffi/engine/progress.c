@@ -2,6 +2,7 @@
 #include "engine/progress.h"
 
 #include "engine/advert.h"
+#include "engine/arrival.h"
 #include "engine/blocks.h"
 #include "engine/breakdown.h"
 #include "engine/completion.h"
@@ -42,7 +43,10 @@ static unsigned take_event(struct mmc_team *team,
 		mmc_team_refuse(team, events, events->refusal, now_ns);
 		break;
 	case MMC_EVENT_PLACED:
-		mmc_team_on_placed(team, events->cookie);
+		mmc_team_on_placed(team, events);
+		break;
+	case MMC_EVENT_ARRIVED:
+		mmc_team_on_arrived(team, events, now_ns);
 		break;
 	case MMC_EVENT_READ:
 		mmc_team_on_fetched(team, events, now_ns);
@@ -63,6 +67,65 @@ static unsigned take_event(struct mmc_team *team,
 	return 1;
 }
 
+/* The most polls of one endpoint in one round. */
+#define POLLS_MAX 256
+
+/*
+ * Joins an event to the one before it, if both tell of the same run. Of chunks, both events
+ * must tell of full ones.
+ */
+static inline bool join(struct mmc_event *before, const struct mmc_event *event,
+			uint32_t chunk_bytes)
+{
+	uint32_t count = before->count;
+
+	if (event->kind != before->kind)
+		return false;
+	if (event->kind == MMC_EVENT_PLACED) {
+		if (event->cookie != before->cookie + count)
+			return false;
+	} else if (event->kind != MMC_EVENT_ARRIVED ||
+		   event->first != before->first + count ||
+		   event->cookie != before->cookie ||
+		   event->source != before->source ||
+		   event->nbytes != chunk_bytes ||
+		   before->nbytes != chunk_bytes) {
+		return false;
+	}
+	before->count = count + event->count;
+	return true;
+}
+
+/*
+ * Fetches events, and returns their number. A driver whose poll() returns few at a time is
+ * polled until there are none, or as many as it keeps: a round for each would look at all
+ * operations each time, and runs of chunks would be cut.
+ */
+static unsigned fetch_events(struct mmc_engine *engine, struct mmc_team *team)
+{
+	struct mmc_endpoint *endpoint = team->endpoint;
+	uint32_t chunk_bytes = team->options.chunk_bytes;
+	uint32_t kept = endpoint->kept_events;
+	unsigned nmax = kept > 0 ? mmc_min_u32(kept, MMC_EVENTS_MAX)
+				 : MMC_EVENTS_MAX;
+	unsigned npolls = kept > 0 ? POLLS_MAX : 1;
+	struct mmc_event *next = engine->events;
+
+	for (; npolls > 0 && nmax > 0; npolls--) {
+		int polled = endpoint->driver->poll(endpoint, next, nmax);
+
+		/* If poll() fails, the operations' timeouts notice that. */
+		if (polled <= 0)
+			break;
+		if (polled == 1 && next > engine->events &&
+		    join(next - 1, next, chunk_bytes))
+			continue;
+		next += polled;
+		nmax -= (unsigned)polled;
+	}
+	return (unsigned)(next - engine->events);
+}
+
 /*
  * Takes in one team's events. Returns their number, and writes to `nrefused` how many of
  * them were refused.
@@ -70,13 +133,7 @@ static unsigned take_event(struct mmc_team *team,
 static unsigned take_events(struct mmc_engine *engine, struct mmc_team *team,
 			    uint64_t now_ns, uint64_t *nrefused)
 {
-	struct mmc_endpoint *endpoint = team->endpoint;
-	int polled = endpoint->driver->poll(endpoint, engine->events,
-					    MMC_EVENTS_MAX);
-	/*
-	 * If poll() fails, `polled` is negative; the operations' timeouts notice that.
-	 */
-	unsigned nevents = polled > 0 ? (unsigned)polled : 0;
+	unsigned nevents = fetch_events(engine, team);
 	uint64_t nrefused_before = team->nrefused;
 
 	for (unsigned i = 0; i < nevents;)
@@ -195,6 +252,8 @@ static bool progress_team(struct mmc_engine *engine, struct mmc_team *team)
 		       (nrefused == 0 && team->endpoint->lags);
 	bool busy = nevents > 0;
 
+	if (team->endpoint->places_by_itself)
+		mmc_team_begin_placement(team);
 	for (uint32_t i = 0; i < team->nstreams; i++)
 		if (team->streams[i] != NULL)
 			busy |= poll_stream(engine, team->streams[i], backlog,

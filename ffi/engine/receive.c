@@ -33,15 +33,19 @@ static uint64_t cookie_of(const struct mmc_request *request, uint32_t chunk)
 	       slot << COOKIE_SLOT_SHIFT | chunk;
 }
 
-void mmc_team_on_placed(struct mmc_team *team, uint64_t cookie)
+void mmc_team_on_placed(struct mmc_team *team, const struct mmc_event *event)
 {
+	uint64_t cookie = event->cookie;
 	struct mmc_stream *stream =
 		team->streams[cookie >> COOKIE_STREAM_SHIFT];
 	uint64_t slot = cookie >> COOKIE_SLOT_SHIFT & (MMC_EPOCHS_OPEN_MAX - 1);
-	struct mmc_request *request = stream->requests[slot];
+	const struct mmc_run run = {
+		.first = cookie & MMC_INDEX_MASK,
+		.count = event->count,
+	};
 
 	stream->needs_poll = true;
-	mmc_op_on_placed(request->op, cookie & MMC_INDEX_MASK);
+	mmc_op_on_run_placed(stream->requests[slot]->op, run);
 }
 
 void mmc_request_place(struct mmc_request *request, uint32_t chunk,
@@ -96,9 +100,11 @@ static void place_run(struct mmc_request *request, struct mmc_run run,
 		      const struct mmc_event *events, uint32_t head_bytes)
 {
 	struct mmc_stream *stream = request->stream;
+	struct mmc_endpoint *endpoint = stream->team->endpoint;
+	const struct mmc_driver *driver = endpoint->driver;
 	uint32_t chunk_bytes = stream->team->options.chunk_bytes;
 	uint8_t *to = mmc_request_address(request, run.first);
-	bool by_driver = stream->team->endpoint->driver->place != NULL;
+	uint64_t cookie = cookie_of(request, run.first);
 	struct mmc_run placed = { .first = run.first };
 	uint32_t ndirect = 0;
 
@@ -106,15 +112,16 @@ static void place_run(struct mmc_request *request, struct mmc_run run,
 		const uint8_t *body = mmc_event_body(&events[i], head_bytes);
 		uint32_t nbytes = events[i].nbytes - head_bytes;
 
-		if (body != to && by_driver) {
+		if (body == to) {
+			ndirect++;
+		} else if (driver->place == NULL) {
+			memcpy(to, body, nbytes);
+		} else if (driver->place(endpoint, to, body, nbytes,
+					 cookie + i) != 0) {
 			note_placed(request, placed);
 			placed = (struct mmc_run){ .first = run.first + i + 1 };
-			mmc_request_place(request, run.first + i, body, nbytes);
 			continue;
 		}
-		if (body != to)
-			memcpy(to, body, nbytes);
-		ndirect += body == to;
 		placed.count++;
 	}
 	note_placed(request, placed);
@@ -154,6 +161,16 @@ static void park(struct mmc_stream *stream, const struct mmc_parked *early,
 		  1);
 }
 
+void mmc_stream_note_late(struct mmc_stream *stream)
+{
+	/*
+	 * Both paths must learn of it: the next operation begins with the team's, and one
+	 * that is under way will replace the team's by the stream's at its end.
+	 */
+	mmc_path_late(&stream->team->path);
+	mmc_epochs_on_late_chunk(&stream->epochs);
+}
+
 /* Takes in a chunk. Returns false if it is foreign. */
 static bool receive_chunk(struct mmc_stream *stream, uint32_t source,
 			  const struct mmc_header *header,
@@ -175,15 +192,8 @@ static bool receive_chunk(struct mmc_stream *stream, uint32_t source,
 						 nbytes, now_ns);
 	if (!mmc_epoch_after(header->epoch, mmc_epochs_last(epochs))) {
 		mmc_count(&stream->counters, MMC_COUNT_RX_DUPLICATE_CHUNKS, 1);
-		if (!(header->index & MMC_INDEX_REPAIR)) {
-			/*
-			 * Both paths must learn of it: the next operation begins
-			 * with the team's, and one that is under way will replace
-			 * the team's by the stream's at its end.
-			 */
-			mmc_path_late(&stream->team->path);
-			mmc_epochs_on_late_chunk(epochs);
-		}
+		if (!(header->index & MMC_INDEX_REPAIR))
+			mmc_stream_note_late(stream);
 	} else if (!mmc_epochs_is_next(epochs, header->epoch)) {
 		mmc_count(&stream->counters, MMC_COUNT_RX_FOREIGN_DATAGRAMS, 1);
 		return false;

@@ -14,8 +14,14 @@
 unsigned mmc_team_receive(struct mmc_team *team, const struct mmc_event *events,
 			  unsigned nevents, uint64_t now_ns);
 
-/* Handles the event that the driver has put the payload named by `cookie` in place. */
-void mmc_team_on_placed(struct mmc_team *team, uint64_t cookie);
+/* Handles the event that payloads are in place which the driver was to put there. */
+void mmc_team_on_placed(struct mmc_team *team, const struct mmc_event *event);
+
+/*
+ * Takes note of a chunk that has arrived by multicast after its operation had closed, so
+ * that too little was waited for it.
+ */
+void mmc_stream_note_late(struct mmc_stream *stream);
 
 /*
  * Puts the payload of a claimed chunk in its place, and tells the operation; if the

@@ -2,15 +2,17 @@
 /*
  * Implements engine/threads for a processor that runs a single thread, which steps the
  * engine in a loop. The progress lock is always free, no other thread is to be woken, and
- * nobody else makes progress, so most of these functions do nothing.
+ * nobody else makes progress, so most of these functions do nothing. Stands for surveys and
+ * traces, too, which the engine is built without.
  */
-#include <mpimcast/trace.h>
 #include <stdlib.h>
 
 #include "engine/engine.h"
+#include "engine/survey.h"
 #include "engine/threads/callers.h"
 #include "engine/threads/notify.h"
 #include "engine/threads/responder.h"
+#include "engine/tracing.h"
 #include "support/run_delay.h"
 
 int mmc_engine_create_stepped(struct mmc_engine **engine)
@@ -106,9 +108,38 @@ bool mmc_run_delay_since(const struct mmc_run_delay *before,
 	return false;
 }
 
-/* Is never called: only programs under an operating system trace their streams. */
-void mmc_trace_add(struct mmc_trace *trace, const struct mmc_trace_event *event)
+/* Refuses surveys, which diagnose the hosts of a job. */
+bool mmc_team_on_survey(struct mmc_team *team, uint32_t source,
+			const struct mmc_header *header, const uint8_t *body,
+			uint32_t nbytes, uint64_t now_ns)
 {
-	(void)trace;
-	(void)event;
+	(void)team;
+	(void)source;
+	(void)header;
+	(void)body;
+	(void)nbytes;
+	(void)now_ns;
+	return false;
+}
+
+void mmc_survey_answer(struct mmc_team *team)
+{
+	(void)team;
+}
+
+void mmc_survey_free(struct mmc_survey *survey)
+{
+	(void)survey;
+}
+
+/* Only programs under an operating system trace their streams. */
+void mmc_tracing_end(struct mmc_stream *stream)
+{
+	(void)stream;
+}
+
+/* Is never called, since no stream is traced. */
+void mmc_tracing_finish(const struct mmc_request *request)
+{
+	(void)request;
 }

@@ -57,13 +57,21 @@ void *memmove(void *to, const void *from, size_t nbytes)
 
 void *memset(void *to, int byte, size_t nbytes)
 {
+	const word filled = (uint8_t)byte * UINT64_C(0x0101010101010101);
 	uint8_t *bytes = to;
 
 	for (; nbytes > 0 && ((uintptr_t)bytes & (sizeof(word) - 1)) != 0;
 	     nbytes--)
 		*bytes++ = (uint8_t)byte;
+	for (; nbytes >= WORDS_AT_ONCE * sizeof(word);
+	     nbytes -= WORDS_AT_ONCE * sizeof(word)) {
+#pragma GCC unroll 8
+		for (int i = 0; i < WORDS_AT_ONCE; i++)
+			((word *)bytes)[i] = filled;
+		bytes += WORDS_AT_ONCE * sizeof(word);
+	}
 	for (; nbytes >= sizeof(word); nbytes -= sizeof(word)) {
-		*(word *)bytes = (uint8_t)byte * UINT64_C(0x0101010101010101);
+		*(word *)bytes = filled;
 		bytes += sizeof(word);
 	}
 	while (nbytes-- > 0)

@@ -3,7 +3,7 @@
  * The first hart sets up its stack, clears the variables and calls main(); other harts sleep.
  * Interrupts stay off, so every trap is a bug, and ends the program.
  */
-	.section .text.start, "ax"
+	.section .start, "ax"
 	.globl	_start
 _start:
 	csrr	t0, mhartid

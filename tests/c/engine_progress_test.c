@@ -2,9 +2,11 @@
 /* Rounds of progress: what is due, what events do, and what a failure to send does. */
 #include "engine/progress.h"
 
+#include "engine/arrival.h"
 #include "hub.h"
 
 #define BLOCK_BYTES 5000
+#define BLOCK_CHUNKS (BLOCK_BYTES / HUB_CHUNK_BYTES)
 
 static uint8_t recv[3][3 * BLOCK_BYTES];
 
@@ -116,6 +118,60 @@ static void arming(void)
 	hub_close();
 }
 
-CHECK_MAIN(CHECK_TEST(idle_for_ever), CHECK_TEST(until_all_is_done),
-	   CHECK_TEST(sending_fails), CHECK_TEST(findings_of_the_transport),
+/* Queues the events that chunks of rank 1 arrive, one by one, and counts the rounds. */
+static uint32_t rounds_of_arrivals(struct mmc_request *request,
+				   uint32_t kept_events)
+{
+	struct mmc_event event = {
+		.kind = MMC_EVENT_ARRIVED,
+		.source = 1,
+		.cookie = mmc_arrival_cookie(request),
+		.count = 1,
+	};
+	uint32_t nrounds = 0;
+
+	hub[0].endpoint.kept_events = kept_events;
+	hub[0].poll_max = 1;
+	for (uint32_t i = 0; i < BLOCK_CHUNKS; i++) {
+		event.first = BLOCK_CHUNKS + i;
+		hub_queue(0, event, HUB_CHUNK_BYTES);
+	}
+	while (mmc_op_missing_chunks(request->op) > 0 && nrounds < 100) {
+		mmc_engine_progress(hub[0].engine);
+		nrounds++;
+	}
+	return nrounds;
+}
+
+/*
+ * A driver that tells of one event at a time is polled until it has told all, if it keeps
+ * them. Events of consecutive chunks become one.
+ */
+static void events_are_gathered(void)
+{
+	static const uint32_t kept[] = { 0, 1, 64 };
+	static const uint32_t nrounds[] = { BLOCK_CHUNKS, BLOCK_CHUNKS, 1 };
+
+	for (uint32_t i = 0; i < 3; i++) {
+		struct mmc_request *request;
+
+		hub_open(&(struct hub_options){
+			.nranks = 2,
+			.nplayed = 1,
+			.eager_bytes = 1 << 20,
+		});
+		request = hub_gather(0, recv[0], BLOCK_BYTES);
+		hub_settle();
+		CHECK_EQ(rounds_of_arrivals(request, kept[i]), nrounds[i]);
+		CHECK_EQ(hub_count(0, MMC_COUNT_ZERO_COPY_CHUNKS),
+			 BLOCK_CHUNKS);
+		mmc_request_cancel(request);
+		mmc_request_free(request);
+		hub_close();
+	}
+}
+
+CHECK_MAIN(CHECK_TEST(idle_for_ever), CHECK_TEST(events_are_gathered),
+	   CHECK_TEST(until_all_is_done), CHECK_TEST(sending_fails),
+	   CHECK_TEST(findings_of_the_transport),
 	   CHECK_TEST(a_rank_that_exists_is_waited_for), CHECK_TEST(arming))

@@ -59,6 +59,7 @@ struct hub_rank {
 	uint32_t nqueued;
 	uint32_t nhanded; /* how many of these a poll has handed out */
 	uint32_t npolls;
+	uint32_t poll_max;	/* events that one poll finds at most; 0: all */
 	uint32_t nsent;		/* datagrams sent */
 	struct mmc_parcel sent; /* the last parcel sent, without its bytes */
 	uint8_t sent_bytes[HUB_BYTES_MAX];
@@ -164,6 +165,8 @@ static inline int hub_driver_poll(struct mmc_endpoint *endpoint,
 	if (rank->nhanded == rank->nqueued)
 		rank->nhanded = rank->nqueued = 0;
 	n = mmc_min_u32(rank->nqueued - rank->nhanded, nmax);
+	if (rank->poll_max > 0)
+		n = mmc_min_u32(n, rank->poll_max);
 	memcpy(events, rank->queue + rank->nhanded, n * sizeof(*events));
 	rank->nhanded += n;
 	if (rank->nhanded == rank->nqueued)

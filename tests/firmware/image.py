@@ -34,7 +34,7 @@ def build() -> Path:
     return folder
 
 
-def execute(name: str, *parameters: int, limit_s: float) -> str:
+def execute(name: str, *parameters: int, limit_s: float, counted: bool = False) -> str:
     """Run a program on the emulated machine, and return what it prints.
 
     Parameters
@@ -45,6 +45,9 @@ def execute(name: str, *parameters: int, limit_s: float) -> str:
         The words that it finds at ``mmc_parameters``.
     limit_s
         After how many seconds the test fails.
+    counted
+        Whether each instruction takes a nanosecond, so that the processor's counters
+        of instructions and cycles count these.
     """
     at = MEMORY_AT + MEMORY_MBYTES * 2**20 - PARAMETERS_BYTES
     command: list[str | Path] = [
@@ -52,7 +55,16 @@ def execute(name: str, *parameters: int, limit_s: float) -> str:
         *("-m", f"{MEMORY_MBYTES}M", "-display", "none", "-monitor", "none"),
         *("-serial", "stdio", "-kernel", build() / f"{name}.elf"),
     ]
+    if counted:
+        command += ["-icount", "shift=0,sleep=off"]
     for index, value in enumerate(parameters):
         loaded = f"loader,addr={at + 8 * index},data={value},data-len=8"
         command += ["-device", loaded]
     return run(command, limit_s=limit_s)
+
+
+def text_bytes(name: str) -> int:
+    """Return how many bytes of instructions and constants a program has."""
+    path = build() / f"{name}.elf"
+    lines = run([require_tool("riscv64-unknown-elf-size"), path], limit_s=10)
+    return int(lines.splitlines()[1].split()[0])

@@ -84,6 +84,9 @@ void mmc_header_encode(uint8_t *bytes, const struct mmc_header *header,
 int mmc_header_decode(struct mmc_header *header, const uint8_t *bytes,
 		      size_t datagram_bytes, enum mmc_checksum checksum);
 
+/* Eight bytes of memory that has another type. */
+typedef uint64_t __attribute__((may_alias)) mmc_word;
+
 /*
  * Write and read a number in network order. They go byte by byte, since bare targets
  * have no function to swap bytes.
@@ -108,6 +111,19 @@ static inline uint32_t mmc_get_u32(const uint8_t *bytes)
 
 static inline uint64_t mmc_get_u64(const uint8_t *bytes)
 {
+#ifdef __riscv_zbb
+	/*
+	 * Here a word must be aligned, or is read byte by byte; devices align headers. The
+	 * compiler would take both ways for the same, and read bytes in either, if it saw
+	 * that both begin at `bytes`.
+	 */
+	if ((uintptr_t)bytes % sizeof(uint64_t) == 0) {
+		const mmc_word *word = (const void *)bytes;
+
+		__asm__("" : "+r"(word));
+		return __builtin_bswap64(*word);
+	}
+#endif
 	return (uint64_t)mmc_get_u32(bytes) << 32 | mmc_get_u32(bytes + 4);
 }
 
@@ -129,9 +145,10 @@ static inline struct mmc_header mmc_header_peek(const uint8_t *bytes)
  * those of a run of chunks. Only the index and the checksum have to be patched in.
  */
 struct mmc_header_template {
-	uint8_t bytes[MMC_HEADER_BYTES]; /* the header with index 0 */
-	uint16_t folded;		 /* the checksum of that */
-	uint16_t mask;			 /* 0 under CHECKSUM=off */
+	/* The header with index 0, aligned so that words of it can be compared. */
+	_Alignas(uint64_t) uint8_t bytes[MMC_HEADER_BYTES];
+	uint16_t folded; /* the checksum of that */
+	uint16_t mask;	 /* 0 under CHECKSUM=off */
 };
 
 /* Returns the template of datagrams like one with `header`, whatever its index. */

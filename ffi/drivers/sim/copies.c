@@ -85,6 +85,7 @@ unsigned mmc_sim_copies_poll(struct mmc_sim_copies *copies,
 		events[n++] = (struct mmc_event){
 			.kind = MMC_EVENT_PLACED,
 			.cookie = copy->cookie,
+			.count = 1,
 		};
 		copies->made = copy->next;
 		if (!copies->made)

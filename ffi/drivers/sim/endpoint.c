@@ -136,6 +136,7 @@ static unsigned poll_settled(struct mmc_sim_endpoint *self,
 		events[n] = (struct mmc_event){
 			.kind = MMC_EVENT_PLACED,
 			.cookie = events[n].cookie,
+			.count = 1,
 		};
 		n++;
 	}

@@ -93,6 +93,7 @@ unsigned mmc_verbs_placement_poll(struct mmc_verbs *verbs,
 		events[count++] = (struct mmc_event){
 			.kind = MMC_EVENT_PLACED,
 			.cookie = cookie,
+			.count = 1,
 		};
 	return count;
 }
