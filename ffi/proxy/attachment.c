@@ -31,11 +31,6 @@ struct served_rank {
 	struct mmc_server *server;
 };
 
-static struct served_rank *rank_of(struct mmc_attachment *attachment)
-{
-	return (struct served_rank *)attachment;
-}
-
 /* ---- what the server needs ----------------------------------------------- */
 
 static void ring(void *context)
@@ -153,25 +148,15 @@ static int prepare(struct served_rank *rank, int window_fd, uint64_t nbytes)
 	return rv;
 }
 
-/* Answers a greeting; a rank that attaches gets both bells. */
+/* Tells a rank that it is attached, and gives it both bells. */
 static int answer(int socket, const struct served_rank *rank)
 {
-	const struct mmc_greeting greeting = {
-		.magic = MMC_OFFLOAD_MAGIC,
-		.version = MMC_OFFLOAD_VERSION,
-		.kind = MMC_RUNNER_PROXY,
-		.pid = (uint32_t)getpid(),
-	};
-	int fds[MMC_MEETING_FDS_MAX] = { -1, -1 };
+	const struct mmc_attached attached = { .memory_bytes = 0 };
+	const int fds[] = { rank->attachment.wake_fd, rank->bell_fd };
 
-	if (rank != NULL) {
-		fds[0] = rank->attachment.wake_fd;
-		fds[1] = rank->bell_fd;
-	}
-	if (mmc_meeting_send(socket, &greeting, sizeof(greeting), fds,
-			     rank == NULL ? 0 : MMC_MEETING_FDS_MAX))
+	if (mmc_meeting_send(socket, &attached, sizeof(attached), fds, 2))
 		return 0;
-	mmc_error_set("cannot answer a greeting: %s", strerror(errno));
+	mmc_error_set("cannot answer a rank: %s", strerror(errno));
 	return -MMC_EIO;
 }
 
@@ -201,29 +186,14 @@ static int attach(int socket, int window_fd, uint64_t nbytes,
 
 int mmc_attachment_open(int socket, struct mmc_attachment **attachment)
 {
-	struct mmc_greeting greeting;
+	struct mmc_attach attach_me;
 	int fds[MMC_MEETING_FDS_MAX];
-	int nfds;
-	int rv;
+	int nfds =
+		mmc_meeting_receive(socket, &attach_me, sizeof(attach_me), fds);
+	int rv = -MMC_EINVAL;
 
-	if (!mmc_meeting_is_own(socket)) {
-		mmc_error_set("a process of another user has connected");
-		return -MMC_EINVAL;
-	}
-	nfds = mmc_meeting_receive(socket, &greeting, sizeof(greeting), fds);
-	if (nfds < 0) {
-		mmc_error_set("a process has connected that sends no greeting");
-		return -MMC_EINVAL;
-	}
-	/* To a process of another version, the answer says which one this is. */
-	if (nfds == 1 && greeting.magic == MMC_OFFLOAD_MAGIC &&
-	    greeting.version == MMC_OFFLOAD_VERSION) {
-		rv = attach(socket, fds[0], greeting.window_bytes, attachment);
-	} else {
-		rv = answer(socket, NULL);
-		if (rv == 0)
-			rv = MMC_EAGAIN;
-	}
+	if (nfds == 1)
+		rv = attach(socket, fds[0], attach_me.window_bytes, attachment);
 	while (nfds > 0)
 		close(fds[--nfds]);
 	return rv;
@@ -231,7 +201,7 @@ int mmc_attachment_open(int socket, struct mmc_attachment **attachment)
 
 void mmc_attachment_close(struct mmc_attachment *attachment)
 {
-	struct served_rank *rank = rank_of(attachment);
+	struct served_rank *rank = (struct served_rank *)attachment;
 
 	if (rank->runs) {
 		__atomic_store_n(&rank->stopping, true, __ATOMIC_RELEASE);

@@ -15,10 +15,9 @@ struct mmc_attachment {
 };
 
 /*
- * Answers the greeting that a rank has sent on `socket`, and starts to serve its team.
- * Returns 0 with `*attachment` written, which owns the socket; MMC_EAGAIN if the rank
- * only wanted to know who is there; or a negative error, with the reason in
- * mmc_last_error().
+ * Attaches the rank that is about to ask for it on `socket`, and starts to serve its team.
+ * Returns 0 with `*attachment` written, which owns the socket; or a negative error, also
+ * if the rank only wanted to know who is there.
  */
 int mmc_attachment_open(int socket, struct mmc_attachment **attachment);
 

@@ -15,6 +15,7 @@
 #include "drivers/remote/link.h"
 #include "offload/meeting.h"
 #include "proxy/attachment.h"
+#include "proxy/service.h"
 #include "support/clock.h"
 #include "support/descriptor.h"
 #include "support/error.h"
@@ -26,6 +27,7 @@
 #define GREETING_S 1
 
 struct mmc_proxy {
+	const struct mmc_service *service;
 	int listen_fd; /* -1 once the proxy takes no more ranks */
 	int news_fd;   /* an eventfd: `draining` or `stopping` has been set */
 	int epoll_fd; /* has all descriptors; data.ptr is the attachment, or NULL */
@@ -79,11 +81,24 @@ static int take_name(struct mmc_proxy *proxy, const char *name)
 
 int mmc_proxy_open(const char *name, struct mmc_proxy **proxy)
 {
+	static const struct mmc_service service = {
+		.kind = MMC_RUNNER_PROXY,
+		.open = mmc_attachment_open,
+		.close = mmc_attachment_close,
+	};
+
+	return mmc_service_open(name, &service, proxy);
+}
+
+int mmc_service_open(const char *name, const struct mmc_service *service,
+		     struct mmc_proxy **proxy)
+{
 	struct mmc_proxy *new = calloc(1, sizeof(*new));
 	int rv = 0;
 
 	if (new == NULL)
 		return -MMC_ENOMEM;
+	new->service = service;
 	new->listen_fd = -1;
 	new->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	new->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -105,15 +120,40 @@ int mmc_proxy_open(const char *name, struct mmc_proxy **proxy)
 
 /* ---- ranks --------------------------------------------------------------- */
 
-/* Serves the team of a rank that has connected. The rank learns of a failure. */
-static void greet(struct mmc_proxy *proxy, int fd)
+/* Exchanges greetings with a process. Returns whether it may attach. */
+static bool greet(int fd, uint32_t kind)
 {
 	const struct timeval patience = { .tv_sec = GREETING_S };
-	struct mmc_attachment *attachment;
+	const struct mmc_greeting own = {
+		.magic = MMC_OFFLOAD_MAGIC,
+		.version = MMC_OFFLOAD_VERSION,
+		.kind = kind,
+		.pid = (uint32_t)getpid(),
+	};
+	struct mmc_greeting other;
+	int fds[MMC_MEETING_FDS_MAX];
+	int nfds;
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	if (mmc_attachment_open(fd, &attachment) != 0) {
+	if (!mmc_meeting_is_own(fd))
+		return false;
+	nfds = mmc_meeting_receive(fd, &other, sizeof(other), fds);
+	for (int i = 0; i < nfds; i++)
+		close(fds[i]);
+	/* To a process of another version, the answer says which one this is. */
+	return nfds == 0 && other.magic == MMC_OFFLOAD_MAGIC &&
+	       mmc_meeting_send(fd, &own, sizeof(own), NULL, 0) &&
+	       other.version == MMC_OFFLOAD_VERSION;
+}
+
+/* Serves the team of a rank that has connected. The rank learns of a failure. */
+static void serve(struct mmc_proxy *proxy, int fd)
+{
+	struct mmc_attachment *attachment;
+
+	if (!greet(fd, proxy->service->kind) ||
+	    proxy->service->open(fd, &attachment) != 0) {
 		close(fd);
 		return;
 	}
@@ -122,7 +162,7 @@ static void greet(struct mmc_proxy *proxy, int fd)
 	/* What a rank passes later is for the attachment's thread to receive. */
 	if (watch(proxy, fd, EPOLLRDHUP, attachment) != 0) {
 		proxy->attachments = attachment->next;
-		mmc_attachment_close(attachment);
+		proxy->service->close(attachment);
 	}
 }
 
@@ -132,7 +172,7 @@ static void accept_ranks(struct mmc_proxy *proxy)
 
 	while (proxy->listen_fd >= 0 &&
 	       (fd = accept4(proxy->listen_fd, NULL, NULL, SOCK_CLOEXEC)) >= 0)
-		greet(proxy, fd);
+		serve(proxy, fd);
 }
 
 static void detach(struct mmc_proxy *proxy, struct mmc_attachment *attachment)
@@ -142,7 +182,7 @@ static void detach(struct mmc_proxy *proxy, struct mmc_attachment *attachment)
 	while (*at != attachment)
 		at = &(*at)->next;
 	*at = attachment->next;
-	mmc_attachment_close(attachment);
+	proxy->service->close(attachment);
 }
 
 /* ---- running ------------------------------------------------------------- */

@@ -68,67 +68,138 @@ static int check_greeting(const struct mmc_greeting *greeting, const char *name)
 	return -MMC_EINVAL;
 }
 
-/* Exchanges greetings; with a window its descriptor is passed, and bells come back. */
-static int greet(struct mmc_link *link, int window_fd)
+/* Exchanges greetings. Returns 0 with the runner known, or a negative error. */
+static int greet(struct mmc_link *link)
 {
 	struct mmc_greeting greeting = {
 		.magic = MMC_OFFLOAD_MAGIC,
 		.version = MMC_OFFLOAD_VERSION,
 		.kind = MMC_RUNNER_HOST,
 		.pid = (uint32_t)getpid(),
-		.window_bytes = link->window_bytes,
 	};
 	const char *name = link->runner.name;
-	bool attaches = window_fd >= 0;
 	int fds[MMC_MEETING_FDS_MAX];
 	int nfds;
-	int rv;
 
 	if (!mmc_meeting_is_own(link->socket)) {
 		mmc_error_set("proxy %s belongs to another user", name);
 		return -MMC_EINVAL;
 	}
-	if (!mmc_meeting_send(link->socket, &greeting, sizeof(greeting),
-			      &window_fd, attaches))
+	if (!mmc_meeting_send(link->socket, &greeting, sizeof(greeting), NULL,
+			      0))
 		return fail("cannot send a greeting", name);
 	nfds = mmc_meeting_receive(link->socket, &greeting, sizeof(greeting),
 				   fds);
 	if (nfds < 0)
 		return fail("no answer to a greeting", name);
+	while (nfds > 0)
+		close(fds[--nfds]);
+	link->runner.kind = greeting.kind;
+	link->runner.pid = greeting.pid;
+	return check_greeting(&greeting, name);
+}
+
+/* ---- attaching ----------------------------------------------------------- */
+
+/* Creates a window for a proxy. Returns its descriptor, or -1 with errno set. */
+static int create_window(struct mmc_link *link, size_t nbytes)
+{
+	void *bytes;
+	int fd = mmc_meeting_create(nbytes, &bytes);
+
+	if (fd < 0)
+		return -1;
+	link->mapped = bytes;
+	link->mapped_bytes = nbytes;
+	link->window = bytes;
+	return fd;
+}
+
+/* Maps the memory of an adapter, in which the window lies. Returns 0 or an error. */
+static int map_adapter(struct mmc_link *link,
+		       const struct mmc_attached *attached, int fd,
+		       uint64_t window_bytes)
+{
+	uint64_t nbytes = attached->memory_bytes;
+
+	if (attached->window_offset > nbytes ||
+	    window_bytes > nbytes - attached->window_offset ||
+	    attached->region_offset > nbytes ||
+	    attached->region_bytes > nbytes - attached->region_offset) {
+		mmc_error_set("proxy %s: its adapter's memory is too small",
+			      link->runner.name);
+		return -MMC_EINVAL;
+	}
+	link->mapped = mmc_meeting_map(fd, nbytes);
+	if (link->mapped == NULL)
+		return -MMC_EIO;
+	link->mapped_bytes = nbytes;
+	link->window = (void *)(link->mapped + attached->window_offset);
+	link->region = link->mapped + attached->region_offset;
+	link->region_bytes = attached->region_bytes;
+	return 0;
+}
+
+/* Takes the descriptors that an answer came with. Returns 0 or a negative error. */
+static int take_answer(struct mmc_link *link,
+		       const struct mmc_attached *attached, const int *fds,
+		       int nfds, uint64_t window_bytes)
+{
+	int rv = 0;
+
 	if (nfds > 0)
 		link->runner_fd = fds[0];
 	if (nfds > 1)
 		link->bell_fd = fds[1];
-	rv = check_greeting(&greeting, name);
-	if (rv == 0 && attaches && nfds < MMC_MEETING_FDS_MAX) {
-		mmc_error_set("proxy %s has refused this process", name);
+	if (nfds > 2) {
+		rv = map_adapter(link, attached, fds[2], window_bytes);
+		close(fds[2]);
+	}
+	if (rv == 0 && (nfds < 2 || link->window == NULL)) {
+		mmc_error_set("proxy %s has refused this process",
+			      link->runner.name);
 		rv = -MMC_EINVAL;
 	}
-	link->runner.kind = greeting.kind;
-	link->runner.pid = greeting.pid;
 	return rv;
 }
 
-/* Creates the window. Returns its descriptor, or -1 with errno set. */
-static int create_window(struct mmc_link *link, size_t mailbox_bytes)
+/* Gets a window that both sides have mapped. Returns 0 or a negative error. */
+static int attach(struct mmc_link *link, size_t mailbox_bytes)
 {
-	void *bytes;
-	int fd;
+	const struct mmc_attach attach = {
+		.window_bytes = sizeof(*link->window) + mailbox_bytes,
+	};
+	const char *name = link->runner.name;
+	struct mmc_attached attached;
+	int fds[MMC_MEETING_FDS_MAX];
+	bool creates = link->runner.kind != MMC_RUNNER_FIRMWARE;
+	int window_fd = -1;
+	int nfds;
+	bool sent;
 
-	link->window_bytes = sizeof(*link->window) + mailbox_bytes;
-	fd = mmc_meeting_create(link->window_bytes, &bytes);
-	if (fd < 0)
-		return -1;
-	link->window = bytes;
-	link->window->magic = MMC_OFFLOAD_MAGIC;
-	link->window->version = MMC_OFFLOAD_VERSION;
-	return fd;
+	if (creates) {
+		window_fd = create_window(link, attach.window_bytes);
+		if (window_fd < 0)
+			return fail("cannot create shared memory", name);
+		link->window->magic = MMC_OFFLOAD_MAGIC;
+		link->window->version = MMC_OFFLOAD_VERSION;
+	}
+	sent = mmc_meeting_send(link->socket, &attach, sizeof(attach),
+				&window_fd, creates);
+	if (creates)
+		close(window_fd);
+	if (!sent)
+		return fail("cannot attach", name);
+	nfds = mmc_meeting_receive(link->socket, &attached, sizeof(attached),
+				   fds);
+	if (nfds < 0)
+		return fail("cannot attach", name);
+	return take_answer(link, &attached, fds, nfds, attach.window_bytes);
 }
 
 int mmc_link_open(const char *name, size_t mailbox_bytes, uint64_t timeout_ns,
 		  struct mmc_link *link)
 {
-	int window_fd = -1;
 	int rv;
 
 	*link = (struct mmc_link){
@@ -139,15 +210,10 @@ int mmc_link_open(const char *name, size_t mailbox_bytes, uint64_t timeout_ns,
 	};
 	snprintf(link->runner.name, sizeof(link->runner.name), "%s", name);
 	rv = dial(name, link->timeout_ns, &link->socket);
-	if (rv == 0 && mailbox_bytes > 0) {
-		window_fd = create_window(link, mailbox_bytes);
-		if (window_fd < 0)
-			rv = fail("cannot create shared memory", name);
-	}
 	if (rv == 0)
-		rv = greet(link, window_fd);
-	if (window_fd >= 0)
-		close(window_fd);
+		rv = greet(link);
+	if (rv == 0 && mailbox_bytes > 0)
+		rv = attach(link, mailbox_bytes);
 	if (rv != 0)
 		mmc_link_close(link);
 	return rv;
@@ -160,8 +226,8 @@ void mmc_link_close(struct mmc_link *link)
 	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
-	if (link->window != NULL)
-		munmap(link->window, link->window_bytes);
+	if (link->mapped != NULL)
+		munmap(link->mapped, link->mapped_bytes);
 }
 
 /* ---- whether the runner exists ------------------------------------------- */

@@ -17,7 +17,11 @@ struct mmc_link {
 	int bell_fd;   /* the runner rings it for this process */
 	int runner_fd; /* this process rings it for the runner */
 	struct mmc_offload_window *window;
-	size_t window_bytes;
+	uint8_t *mapped; /* the window's file, or an adapter's memory */
+	size_t mapped_bytes;
+	uint8_t *
+		region; /* region 0 in an adapter's memory; NULL: there is no adapter */
+	uint64_t region_bytes;
 	uint64_t timeout_ns; /* the longest that an answer may take */
 	uint64_t
 		looked_ns; /* when it was last looked whether the runner exists */

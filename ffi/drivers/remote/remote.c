@@ -26,6 +26,7 @@ struct mmc_remote {
 	struct mmc_offload_completion ended[MMC_OFFLOAD_REQUESTS];
 	bool is_shared[MMC_OFFLOAD_REGIONS]; /* by the number of a region */
 	struct mmc_stage *stages;	     /* that no operation uses */
+	uint64_t staged_bytes; /* of an adapter's memory, that stages have */
 };
 
 static struct mmc_remote *remote_of(struct mmc_endpoint *endpoint)
@@ -40,7 +41,10 @@ struct mmc_link *mmc_remote_link(struct mmc_endpoint *endpoint)
 
 /* ---- regions and stages -------------------------------------------------- */
 
-/* Lets the runner use `nbytes` of the file `fd`, as a region of that number. */
+/*
+ * Lets the runner use `nbytes` of the file `fd`, as a region of that number. An adapter
+ * cannot use other memory than its own.
+ */
 static int share(struct mmc_endpoint *endpoint, int fd, uint64_t nbytes,
 		 uint32_t *region)
 {
@@ -48,6 +52,8 @@ static int share(struct mmc_endpoint *endpoint, int fd, uint64_t nbytes,
 	uint32_t number = 0;
 	int rv;
 
+	if (remote->link.region != NULL)
+		return -MMC_ENODEV;
 	while (number < MMC_OFFLOAD_REGIONS && remote->is_shared[number])
 		number++;
 	if (number == MMC_OFFLOAD_REGIONS) {
@@ -94,31 +100,60 @@ static void free_stage(struct mmc_remote *remote, struct mmc_stage *stage)
 	free(stage);
 }
 
-static struct mmc_stage *new_stage(struct mmc_remote *remote, uint64_t nbytes)
+/* Cuts a stage off an adapter's memory, to which no stage goes back. */
+static bool cut_stage(struct mmc_remote *remote, struct mmc_stage *stage)
 {
-	struct mmc_stage *stage = calloc(1, sizeof(*stage));
+	uint64_t left_bytes = remote->link.region_bytes - remote->staged_bytes;
+
+	if (stage->nbytes > left_bytes) {
+		mmc_error_set(
+			"%llu bytes of results do not fit in the adapter's "
+			"memory, of which %llu are left",
+			(unsigned long long)stage->nbytes,
+			(unsigned long long)left_bytes);
+		return false;
+	}
+	stage->bytes = remote->link.region + remote->staged_bytes;
+	stage->offset_bytes = remote->staged_bytes;
+	remote->staged_bytes += stage->nbytes;
+	return true;
+}
+
+/* Creates memory for a stage, and shares it. Returns whether that worked. */
+static bool create_stage(struct mmc_remote *remote, struct mmc_stage *stage)
+{
 	void *bytes = NULL;
 	int fd;
 	int rv;
+
+	fd = mmc_meeting_create(stage->nbytes, &bytes);
+	if (fd < 0) {
+		mmc_error_set("cannot create %llu bytes of shared memory",
+			      (unsigned long long)stage->nbytes);
+		return false;
+	}
+	stage->bytes = bytes;
+	rv = share(&remote->endpoint, fd, stage->nbytes, &stage->region);
+	close(fd);
+	if (rv != 0)
+		munmap(bytes, stage->nbytes);
+	return rv == 0;
+}
+
+static struct mmc_stage *new_stage(struct mmc_remote *remote, uint64_t nbytes)
+{
+	struct mmc_stage *stage = calloc(1, sizeof(*stage));
+	bool made;
 
 	if (stage == NULL)
 		return NULL;
 	stage->nbytes = STAGE_BYTES_MIN;
 	while (stage->nbytes < nbytes)
 		stage->nbytes *= 2;
-	fd = mmc_meeting_create(stage->nbytes, &bytes);
-	if (fd < 0) {
-		mmc_error_set("cannot create %llu bytes of shared memory",
-			      (unsigned long long)stage->nbytes);
-		free(stage);
-		return NULL;
-	}
-	stage->bytes = bytes;
-	rv = share(&remote->endpoint, fd, stage->nbytes, &stage->region);
-	close(fd);
-	if (rv == 0)
+	made = remote->link.region != NULL ? cut_stage(remote, stage)
+					   : create_stage(remote, stage);
+	if (made)
 		return stage;
-	munmap(bytes, stage->nbytes);
 	free(stage);
 	return NULL;
 }
@@ -131,6 +166,10 @@ struct mmc_stage *mmc_remote_take_stage(struct mmc_endpoint *endpoint,
 	for (struct mmc_stage **at = &remote->stages; *at != NULL;) {
 		struct mmc_stage *stage = *at;
 
+		if (stage->nbytes < nbytes && remote->link.region != NULL) {
+			at = &stage->next;
+			continue;
+		}
 		*at = stage->next;
 		if (stage->nbytes >= nbytes)
 			return stage;
@@ -250,7 +289,8 @@ static void remote_close(struct mmc_endpoint *endpoint)
 
 		remote->stages = stage->next;
 		/* The runner unmaps all regions when the link is closed. */
-		munmap(stage->bytes, stage->nbytes);
+		if (remote->link.region == NULL)
+			munmap(stage->bytes, stage->nbytes);
 		free(stage);
 	}
 	mmc_link_close(&remote->link);
@@ -332,6 +372,20 @@ static int open_team(struct mmc_remote *remote,
 	return -MMC_EIO;
 }
 
+/* Has an adapter use its memory for results as region 0. */
+static int claim_adapter(struct mmc_remote *remote)
+{
+	const uint64_t arguments[] = { 0, remote->link.region_bytes };
+
+	remote->is_shared[0] = true;
+	return mmc_link_call(&remote->link,
+			     &(struct mmc_link_call){
+				     .kind = MMC_OFFLOAD_REGION,
+				     .arguments = arguments,
+				     .argument_bytes = sizeof(arguments),
+			     });
+}
+
 int mmc_remote_open(const struct mmc_team_options *options,
 		    struct mmc_endpoint **endpoint)
 {
@@ -351,7 +405,10 @@ int mmc_remote_open(const struct mmc_team_options *options,
 		free(remote);
 		return rv;
 	}
-	rv = open_team(remote, options);
+	if (remote->link.region != NULL)
+		rv = claim_adapter(remote);
+	if (rv == 0)
+		rv = open_team(remote, options);
 	if (rv != 0) {
 		remote_close(&remote->endpoint);
 		return rv;

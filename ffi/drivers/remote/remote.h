@@ -22,6 +22,7 @@ struct mmc_stage {
 	uint8_t *bytes;
 	uint64_t nbytes;
 	uint32_t region;
+	uint64_t offset_bytes; /* in that region */
 };
 
 /*

@@ -132,11 +132,13 @@ static int place(struct mmc_request *request,
 		return -MMC_ENOMEM;
 	if (staged_bytes > 0) {
 		command->recv.region = request->stage->region;
+		command->recv.offset_bytes = request->stage->offset_bytes;
 		copy_blocks(request, false);
 	}
 	if (tables > 0) {
 		command->tables.region = request->stage->region;
-		command->tables.offset_bytes = tables_at;
+		command->tables.offset_bytes =
+			request->stage->offset_bytes + tables_at;
 		write_tables(request, staged,
 			     request->stage->bytes + tables_at);
 	}
