@@ -7,9 +7,76 @@
 #define UART ((volatile uint8_t *)0x10000000)
 #define FINISHER ((volatile uint32_t *)0x100000)
 
+#define UART_DATA UART[0]
+#define UART_INTERRUPTS UART[1] /* which are enabled */
+#define UART_STATUS UART[5]
+#define UART_RECEIVED 0x01 /* of the interrupts, and of the status */
+
+/* The interrupt controller: the serial line is source 10, the first hart context 0. */
+#define PLIC_SOURCE 10
+#define PLIC_PRIORITY ((volatile uint32_t *)0x0c000000 + PLIC_SOURCE)
+#define PLIC_ENABLE ((volatile uint32_t *)0x0c002000)
+#define PLIC_CLAIM ((volatile uint32_t *)0x0c200004)
+
+/* The clock ticks each 100 ns, and interrupts the first hart at this time. */
+#define TICK_NS 100
+#define TIMER ((volatile uint64_t *)0x02004000)
+
+/* Bits of the register `mie`: interrupts of the timer, and of devices. */
+#define MIE_TIMER (1 << 7)
+#define MIE_DEVICES (1 << 11)
+
+/* What the device takes for a doorbell, and people for no letter. */
+#define BELL 0x07
+
 /* A write of one of these values ends the emulation, with success or with a status. */
 #define FINISH_PASS 0x5555
 #define FINISH_FAIL 0x3333
+
+static uint64_t ticks(void)
+{
+	uint64_t now;
+
+	__asm__ volatile("rdtime %0" : "=r"(now));
+	return now;
+}
+
+uint64_t mmc_machine_now_ns(void)
+{
+	return ticks() * TICK_NS;
+}
+
+void mmc_machine_listen(void)
+{
+	*PLIC_PRIORITY = 1;
+	*PLIC_ENABLE = 1 << PLIC_SOURCE;
+	UART_INTERRUPTS = UART_RECEIVED;
+	__asm__ volatile("csrw mie, %0" : : "r"(MIE_TIMER | MIE_DEVICES));
+}
+
+/*
+ * Interrupts are off, so a pending one ends the sleep without a trap, or lets it not
+ * begin: a doorbell that was rung just before is not missed.
+ */
+void mmc_machine_doze(uint64_t limit_ns)
+{
+	uint64_t limit = limit_ns / TICK_NS;
+	uint64_t now = ticks();
+	uint32_t source;
+
+	*TIMER = limit < UINT64_MAX - now ? now + limit : UINT64_MAX;
+	__asm__ volatile("wfi" : : : "memory");
+	while (UART_STATUS & UART_RECEIVED)
+		(void)UART_DATA;
+	source = *PLIC_CLAIM;
+	if (source != 0)
+		*PLIC_CLAIM = source;
+}
+
+void mmc_machine_ring(void)
+{
+	UART_DATA = BELL;
+}
 
 void mmc_machine_print(const char *text)
 {

@@ -6,6 +6,21 @@
 #include <stdint.h>
 #include <stdnoreturn.h>
 
+/* Where the memory begins. */
+#define MMC_MACHINE_MEMORY UINT64_C(0x80000000)
+
+/* Returns the time since the machine has started. */
+uint64_t mmc_machine_now_ns(void);
+
+/* Lets bytes that come on the serial line end a sleep: they are the device's doorbell. */
+void mmc_machine_listen(void);
+
+/* Sleeps until a byte comes on the serial line, or for at most `limit_ns`. */
+void mmc_machine_doze(uint64_t limit_ns);
+
+/* Rings the device's bell, by a byte on the serial line. */
+void mmc_machine_ring(void);
+
 /* Prints on the serial line. */
 void mmc_machine_print(const char *text);
 

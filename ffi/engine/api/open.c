@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Opens teams over UDP or verbs, or at a proxy, and protects them. */
+#include "engine/open.h"
+
 #include <stdlib.h>
 
 #include "drivers/fault/fault.h"
@@ -92,12 +94,8 @@ static int protect_endpoint(const struct mmc_team_options *options,
 	return -MMC_ENODEV;
 }
 
-/*
- * Opens the endpoint that `options` describe: the driver's, around it the faults that they
- * ask for, and around those protection, which notices them.
- */
-static int open_endpoint(const struct mmc_team_options *options,
-			 uint32_t *buffer_bytes, struct mmc_endpoint **endpoint)
+int mmc_endpoint_open(const struct mmc_team_options *options,
+		      uint32_t *buffer_bytes, struct mmc_endpoint **endpoint)
 {
 	struct mmc_endpoint *inner;
 	int rv = open_driver(options, buffer_bytes, &inner);
@@ -153,7 +151,7 @@ int mmc_team_create(struct mmc_engine *engine,
 	if (rv == 0 && options->proxy[0] != 0)
 		return create_remote(engine, options, team);
 	if (rv == 0)
-		rv = open_endpoint(&own, &buffer_bytes, &endpoint);
+		rv = mmc_endpoint_open(&own, &buffer_bytes, &endpoint);
 	if (rv != 0)
 		return rv;
 	return mmc_team_create_on(engine, endpoint, &own, buffer_bytes, team);

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The program of an adapter: it carries out the operations of one team of a host, from
+ * its commands to its completions, and sleeps in between.
+ */
+#include "engine/engine.h"
+#include "engine/progress.h"
+#include "firmware/machine.h"
+#include "firmware/nic.h"
+#include "server/server.h"
+#include "support/bits.h"
+#include "support/error.h"
+
+static void ring(void *context)
+{
+	(void)context;
+	mmc_nic_ring_host();
+}
+
+/* All results lie in the adapter's memory: they are the host's only region. */
+static int map(void *context, uint32_t number, uint64_t nbytes, void **memory)
+{
+	(void)context;
+	if (number != 0 || nbytes > mmc_nic.region_bytes) {
+		mmc_error_set("an adapter uses no other memory than its own");
+		return -MMC_EINVAL;
+	}
+	*memory = mmc_nic_memory(mmc_nic.region_offset);
+	return 0;
+}
+
+static void unmap(void *context, void *memory)
+{
+	(void)context;
+	(void)memory;
+}
+
+static const struct mmc_server_host host = {
+	.ring = ring,
+	.map = map,
+	.unmap = unmap,
+};
+
+/* Sleeps until the host, the device or the clock has something to do. */
+static void doze(struct mmc_server *server, const struct mmc_engine *engine)
+{
+	bool come = mmc_server_arm(server);
+
+	come |= mmc_nic_arm();
+	if (!come)
+		mmc_machine_doze(mmc_engine_idle_ns(engine));
+}
+
+int main(void)
+{
+	struct mmc_engine *engine;
+	struct mmc_server *server;
+	uint32_t nfinished = 0;
+
+	if (mmc_nic.magic != MMC_NIC_MAGIC ||
+	    mmc_nic.version != MMC_NIC_VERSION)
+		return 3;
+	mmc_machine_listen();
+	if (mmc_engine_create_stepped(&engine) != 0 ||
+	    mmc_server_create(engine, mmc_nic_memory(mmc_nic.window_offset),
+			      mmc_nic.window_bytes, &host, NULL, &server) != 0)
+		return 4;
+	while (!mmc_server_is_broken(server)) {
+		bool busy;
+
+		/* The host may change its blocks once it knows that they were sent. */
+		if (engine->nfinished != nfinished)
+			mmc_nic_flush();
+		nfinished = engine->nfinished;
+		busy = mmc_server_progress(server);
+		busy |= mmc_engine_progress(engine);
+		if (!busy)
+			doze(server, engine);
+	}
+	return 5;
+}

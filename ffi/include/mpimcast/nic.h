@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The offload ABI between the firmware of a network adapter and its device: how datagrams
+ * are received and sent, and how payloads get to the host's memory. What host and firmware
+ * say to each other is in mpimcast/offload.h.
+ *
+ * All numbers are little-endian, and all offsets count from the first byte of the
+ * adapter's memory. The rings are those of mpimcast/offload.h, with their doorbells: the
+ * device is armed by `sends.armed` for all that the firmware puts in any ring, and for
+ * what it asks; the firmware by `events.armed`.
+ */
+#ifndef MPIMCAST_NIC_H
+#define MPIMCAST_NIC_H
+
+#include <mpimcast/offload.h>
+#include <stdint.h>
+
+#define MMC_NIC_MAGIC UINT32_C(0x434e4d4d) /* "MMNC" */
+#define MMC_NIC_VERSION UINT32_C(1)
+
+/* Entries of the rings: powers of two. */
+#define MMC_NIC_EVENTS 2048
+#define MMC_NIC_SLOTS 1024
+#define MMC_NIC_SENDS 64
+#define MMC_NIC_PLACEMENTS 1024
+
+/* How payloads get to their places in the host's memory. */
+enum mmc_nic_mode {
+	MMC_NIC_COPY = 0, /* the firmware's processor copies them */
+	MMC_NIC_DMA = 1,  /* the device does, by `placements` */
+};
+
+enum mmc_nic_event_kind {
+	MMC_NIC_DATAGRAM = 1, /* a slot has been filled */
+	MMC_NIC_REFUSED = 2,  /* a datagram of `nbytes` was dropped */
+	MMC_NIC_PLACED = 3,   /* a placement has completed */
+	MMC_NIC_BROKEN =
+		4, /* `error`: see MMC_EVENT_BROKEN of drivers/driver.h */
+	MMC_NIC_ALIVE = 5, /* the process of `source` exists */
+	MMC_NIC_GONE = 6,  /* the process of `source` has ended */
+};
+
+/* What the device tells the firmware. */
+struct mmc_nic_event {
+	uint32_t kind; /* enum mmc_nic_event_kind */
+	uint32_t slot; /* that holds the datagram; it is the firmware's now */
+	uint32_t nbytes;
+	uint32_t source; /* a rank, or as drivers/driver.h says */
+	uint32_t from_ip;
+	uint32_t from_port;
+	int32_t error;
+	uint32_t refusal; /* enum mmc_refusal */
+	uint64_t cookie;  /* of the placement */
+	uint8_t reserved[24];
+};
+
+/*
+ * A datagram to send: its head, which lies in the firmware's memory, and its body, which
+ * lies behind the head or, if `body_offset` is not 0, there. Neither may change until the
+ * device has consumed the entry.
+ */
+struct mmc_nic_send {
+	uint64_t head_offset;
+	uint64_t body_offset;
+	uint32_t head_bytes;
+	uint32_t body_bytes;
+	uint32_t peer;	   /* a rank, or UINT32_MAX for multicast */
+	uint32_t subgroup; /* of a multicast */
+	uint32_t control;  /* whether it goes where the peer receives control */
+	uint8_t reserved[28];
+};
+
+/* A payload to be put in its place. `from` may not change until MMC_NIC_PLACED. */
+struct mmc_nic_placement {
+	uint64_t from_offset;
+	uint64_t to_offset;
+	uint64_t nbytes;
+	uint64_t cookie;
+};
+
+/* What the firmware asks of the device, with arguments or an answer at `body_offset`. */
+enum mmc_nic_question {
+	MMC_NIC_OPEN = 1,    /* struct mmc_team_options: open the endpoint */
+	MMC_NIC_ADDRESS = 2, /* answers uint8_t [address_bytes] */
+	MMC_NIC_CONNECT = 3, /* uint8_t [nranks][address_bytes] */
+	MMC_NIC_INQUIRE = 4, /* uint32_t peer */
+};
+
+struct mmc_nic_ask {
+	_Alignas(64) uint32_t nasked;
+	uint32_t question; /* enum mmc_nic_question */
+	uint32_t body_bytes;
+	uint64_t body_offset;
+	_Alignas(64) uint32_t nanswered;
+	int32_t status; /* 0, or a negative enum mmc_error */
+	char text[MMC_OFFLOAD_TEXT_SIZE];
+};
+
+/* What the device's endpoint is like, once it is open: see struct mmc_endpoint. */
+struct mmc_nic_endpoint {
+	uint32_t address_bytes;
+	uint32_t buffer_bytes;
+	uint32_t has_buffer_per_source;
+	uint32_t control_is_reliable;
+	uint32_t batch_datagrams;
+	uint32_t train_datagrams;
+};
+
+struct mmc_nic {
+	uint32_t magic;	  /* MMC_NIC_MAGIC */
+	uint32_t version; /* MMC_NIC_VERSION */
+	uint32_t mode;	  /* enum mmc_nic_mode */
+	uint32_t rings; /* the firmware sets it to have the host's bell rung */
+	uint64_t window_offset; /* the host's window */
+	uint64_t window_bytes;
+	uint64_t region_offset; /* region 0 of the host: all its results */
+	uint64_t region_bytes;
+	uint64_t slots_offset; /* the firmware's: where slot 0 begins */
+	uint64_t slot_bytes;   /* the firmware's: of each slot */
+	struct mmc_nic_endpoint endpoint;
+	struct mmc_nic_ask ask;
+	struct mmc_offload_ring events; /* the firmware consumes */
+	struct mmc_offload_ring slots;	/* the device consumes all others */
+	struct mmc_offload_ring sends;
+	struct mmc_offload_ring placements;
+	struct mmc_nic_event event[MMC_NIC_EVENTS];
+	struct mmc_nic_send send[MMC_NIC_SENDS];
+	struct mmc_nic_placement placement[MMC_NIC_PLACEMENTS];
+	uint32_t slot[MMC_NIC_SLOTS]; /* the numbers of slots to fill */
+};
+
+_Static_assert(sizeof(struct mmc_nic_event) == 64, "version 1");
+_Static_assert(sizeof(struct mmc_nic_send) == 64, "version 1");
+_Static_assert(sizeof(struct mmc_nic_placement) == 32, "version 1");
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The device of an emulated adapter, as its firmware sees it through mpimcast/nic.h. Behind
+ * it is an ordinary endpoint of this machine, so adapters and hosts speak to each other
+ * over the same network, with the same faults.
+ */
+#ifndef MMC_TESTS_ADAPTER_DEVICE_H
+#define MMC_TESTS_ADAPTER_DEVICE_H
+
+#include <mpimcast/nic.h>
+#include <stdbool.h>
+
+#include "drivers/driver.h"
+
+struct device {
+	struct mmc_nic *nic;
+	uint8_t *memory; /* the adapter's */
+	uint64_t memory_bytes;
+	struct mmc_endpoint *endpoint; /* NULL until the firmware opens it */
+	uint32_t nranks;
+	bool rings; /* something was told to the firmware since it was last rung for */
+};
+
+/*
+ * Does what the firmware wants and tells it what has happened. Returns whether there was
+ * anything.
+ */
+bool device_progress(struct device *device);
+
+/* Prepares for a sleep. Returns whether the firmware has asked for something meanwhile. */
+bool device_arm(struct device *device);
+
+/* Returns whether the firmware must be rung for, since it sleeps and was told something. */
+bool device_must_ring(struct device *device);
+
+/* Closes the endpoint. */
+void device_close(struct device *device);
+
+#endif
