@@ -10,7 +10,7 @@ import support
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--gpu``, ``--long``, ``--qemu`` and ``--shm``."""
+    """Add ``--adapter``, ``--gpu``, ``--long``, ``--qemu`` and ``--shm``."""
     real = "run the tests of tests/devices on this machine's devices"
     parser.addoption("--gpu", action="store_true", help=real)
     parser.addoption("--long", action="store_true", help="run the long versions too")
@@ -18,6 +18,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--qemu", action="store_true", help=debian)
     shared = "run the tests of tests/mpi in memory that the ranks share"
     parser.addoption("--shm", action="store_true", help=shared)
+    emulated = "the name of emulated network adapters for the ranks of tests/mpi"
+    parser.addoption("--adapter", default="", help=emulated)
 
 
 def pytest_configure() -> None:

@@ -152,7 +152,7 @@ def introduce(config: Config, team: str = "") -> dict[str, Any]:
         The name of this rank's team of the same processes; empty if it has none.
     """
     try:
-        from mpimcast._native import core, devices, protection
+        from mpimcast._native import core, devices
     except ImportError as error:
         raise TransportError(
             f"mpimcast's C library cannot be loaded: {error}"
@@ -172,8 +172,26 @@ def introduce(config: Config, team: str = "") -> dict[str, Any]:
         # Only privileged users may use keys in which bit 31 is set.
         "qkey": secrets.randbelow(2**31),
         "devices": bool(accelerators.loaded()),
-        "unprotected": protection.missing() if config.protect != "off" else {},
+        "unprotected": _unprotected(config),
     }
+
+
+def _unprotected(config: Config) -> dict[str, str]:
+    """Return why each primitive cannot be used, by its name; empty for those that can.
+
+    Return nothing if datagrams are not to be protected.
+    """
+    if config.protect == "off":
+        return {}
+    from mpimcast._native import protection, proxy
+
+    missing = protection.missing()
+    runner = None
+    with contextlib.suppress(TransportError):  # which comes again when it is needed
+        runner = proxy.find(config.proxy_name) if config.has_proxy else None
+    if runner is not None and runner.kind == "firmware":
+        return dict.fromkeys(missing, "the firmware of its adapter protects none")
+    return missing
 
 
 def host_key() -> str:

@@ -23,7 +23,7 @@ from gathering import gather_and_check, require_two_ranks
 from mpi4py import MPI
 
 import mpimcast
-from mpimcast import Error, Intracomm
+from mpimcast import ConfigError, Error, Intracomm
 from mpimcast._native.proxy import find
 
 pytestmark = pytest.mark.network
@@ -122,15 +122,28 @@ def proxies() -> Iterator[Proxies]:
     made.end()
 
 
+@pytest.fixture(scope="module")
+def adapter(request: pytest.FixtureRequest) -> str:
+    """Return the name of adapters to be used instead of proxies; "" for none."""
+    return str(request.config.getoption("--adapter"))
+
+
 @pytest.fixture
-def make(make_comm: Make, proxies: Proxies) -> Make:
-    """Return a function that makes communicators some of whose ranks have proxies."""
+def make(make_comm: Make, proxies: Proxies, adapter: str) -> Make:
+    """Return a function that makes communicators some of whose ranks have proxies.
+
+    With --adapter, these have adapters instead.
+    """
+
+    rank = MPI.COMM_WORLD.rank
 
     def make_one(who: str, **settings: object) -> Intracomm:
-        has_one = WHO[who](MPI.COMM_WORLD.rank)
+        has_one = WHO[who](rank)
+        # Beside adapters, some of the other ranks have a proxy.
+        has_any = has_one or (adapter != "" and rank % 4 == 2)
         chosen = {
-            "progress": "proxy" if has_one else "auto",
-            "proxy": proxies.name,
+            "progress": "proxy" if has_any else "auto",
+            "proxy": adapter if has_one and adapter else proxies.name,
             "node_bytes": 0,
             "choice": "always",
             "chunk_bytes": CHUNK_BYTES,
@@ -230,9 +243,18 @@ def test_large_results(make: Make, who: str) -> None:
     ids=str,
 )
 @pytest.mark.parametrize("who", WHO)
-def test_settings(make: Make, who: str, settings: dict[str, object], seed: int) -> None:
-    """Results are right under other settings, with losses."""
+def test_settings(
+    make: Make, adapter: str, who: str, settings: dict[str, object], seed: int
+) -> None:
+    """Results are right under other settings, with losses.
+
+    Adapters refuse to protect datagrams.
+    """
     comm = make(who, **settings, fault=f"loss=0.05,dup=0.02,reorder=0.05,seed={seed}")
+    if adapter and settings.get("protect") == "encrypt":
+        with pytest.raises(ConfigError, match="firmware"):
+            gather_and_check(comm)
+        return
     for salt, nbytes in enumerate((0, 1, 1300, 40_000)):
         compare(comm, "blocking", nbytes, salt)
 
@@ -274,6 +296,18 @@ def test_derived_communicators(make: Make, who: str) -> None:
 
 
 # ---- who runs what -----------------------------------------------------------
+
+
+def test_explain_adapters(make: Make, adapter: str) -> None:
+    """Each rank says that firmware runs its operations, or what runs others'."""
+    if not adapter:
+        pytest.skip("runs with --adapter")
+    comms = {who: make(who) for who in WHO}
+    require_two_ranks(comms["all"])
+    for comm in comms.values():
+        gather_and_check(comm)
+    assert comms["all"].explain(5000).runner == "firmware"
+    assert "but firmware on rank" in str(comms["odd"].explain(5000))
 
 
 def test_explain(make: Make, proxies: Proxies) -> None:
