@@ -101,7 +101,8 @@ static void place_run(struct mmc_request *request, struct mmc_run run,
 {
 	struct mmc_stream *stream = request->stream;
 	struct mmc_endpoint *endpoint = stream->team->endpoint;
-	const struct mmc_driver *driver = endpoint->driver;
+	int (*place)(struct mmc_endpoint *, void *, const void *, size_t,
+		     uint64_t) = endpoint->driver->place;
 	uint32_t chunk_bytes = stream->team->options.chunk_bytes;
 	uint8_t *to = mmc_request_address(request, run.first);
 	uint64_t cookie = cookie_of(request, run.first);
@@ -114,10 +115,9 @@ static void place_run(struct mmc_request *request, struct mmc_run run,
 
 		if (body == to) {
 			ndirect++;
-		} else if (driver->place == NULL) {
+		} else if (place == NULL) {
 			memcpy(to, body, nbytes);
-		} else if (driver->place(endpoint, to, body, nbytes,
-					 cookie + i) != 0) {
+		} else if (place(endpoint, to, body, nbytes, cookie + i) != 0) {
 			note_placed(request, placed);
 			placed = (struct mmc_run){ .first = run.first + i + 1 };
 			continue;
