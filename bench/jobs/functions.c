@@ -67,10 +67,14 @@ static void on_block(uint64_t plugin, struct qemu_plugin_tb *block)
 			qemu_plugin_tb_get_insn(block, i);
 		uint64_t at = qemu_plugin_insn_vaddr(insn);
 
-		for (unsigned f = 0; f < nfunctions; f++)
-			if (at >= functions[f].begin && at < functions[f].end)
-				qemu_plugin_register_vcpu_insn_exec_cb(
-					insn, on_run, 0, &functions[f]);
+		/* Some of the compiler's own functions end in others. */
+		for (unsigned f = 0; f < nfunctions; f++) {
+			if (at < functions[f].begin || at >= functions[f].end)
+				continue;
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_run, 0,
+							       &functions[f]);
+			break;
+		}
 	}
 }
 

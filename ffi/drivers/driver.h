@@ -259,9 +259,15 @@ struct mmc_driver {
 	 * Begins direct placement (placement.h): the device puts each payload that
 	 * `predictor` has predicted correctly in its place, and the `body` of the event
 	 * is that place. While a posted receive aims at a place, `place` holds back a
-	 * payload that belongs there but has arrived another way. Returns 0 or a
-	 * negative error. `begin_placement` and `end_placement` are NULL where direct
-	 * placement is never possible.
+	 * payload that belongs there but has arrived another way.
+	 *
+	 * A device that places by itself puts each full or last chunk of this operation
+	 * in its place within `predictor.memory` that is sent for the first time, by what the
+	 * datagram says, and an MMC_EVENT_ARRIVED tells of it; what does not fit comes as a
+	 * datagram, or is dropped. It predicts nothing.
+	 *
+	 * Returns 0 or a negative error. `begin_placement` and `end_placement` are NULL
+	 * where direct placement is never possible.
 	 */
 	int (*begin_placement)(struct mmc_endpoint *endpoint,
 			       const struct mmc_predictor *predictor);

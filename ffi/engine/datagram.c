@@ -62,39 +62,81 @@ void mmc_team_expect(struct mmc_team *team, const struct mmc_header *header)
 						 team->options.checksum);
 }
 
-/* Returns whether a datagram has the header `next`, of the operation that is expected. */
-static bool continues(const struct mmc_team *team,
-		      const struct mmc_event *event,
-		      const struct mmc_header *next)
+/*
+ * The headers that continue a run, as two words each, of which only the index and the
+ * checksum differ.
+ */
+struct pattern {
+	struct mmc_header_template template;
+	uint64_t channel; /* the first word without the checksum */
+	uint64_t epoch;	  /* the second word without the index */
+};
+
+static inline bool fits(const struct pattern *pattern, const uint8_t *bytes,
+			uint32_t index)
+{
+	uint16_t folded = mmc_header_patch(&pattern->template, index);
+
+	return mmc_get_u64(bytes) == (pattern->channel | folded) &&
+	       mmc_get_u64(bytes + 8) == (pattern->epoch | index);
+}
+
+/*
+ * Returns whether a datagram that is not full has the header `next`, of the operation that
+ * is expected.
+ */
+static bool ends_run(const struct mmc_team *team, const struct mmc_event *event,
+		     const struct mmc_header *next)
 {
 	struct mmc_header header;
 
-	if (event->nbytes == team->expected.full_bytes)
-		return mmc_header_matches(&team->expected.template,
-					  event->bytes, next->index) &&
-		       (team->options.checksum != MMC_CHECKSUM_FULL ||
-			crc_is_right(event));
 	return mmc_team_decode(team, event, &header) == 0 &&
 	       header.channel == next->channel && header.epoch == next->epoch &&
 	       header.index == next->index;
+}
+
+/* Returns the event behind the run that begins with `event`, before `end`. */
+static const struct mmc_event *
+skip_run(const struct mmc_team *team, const struct mmc_event *event,
+	 const struct mmc_event *end, struct mmc_header next, uint64_t *nbytes)
+{
+	const struct mmc_expected *expected = &team->expected;
+	const struct pattern pattern = {
+		.template = expected->template,
+		.channel = mmc_get_u64(expected->template.bytes) &
+			   MMC_CHANNEL_MASK,
+		.epoch = mmc_get_u64(expected->template.bytes + 8),
+	};
+	bool has_crc = team->options.checksum == MMC_CHECKSUM_FULL;
+	uint32_t full_bytes = expected->full_bytes;
+	uint32_t source = event->source;
+	uint64_t total_bytes = event->nbytes;
+
+	while (++event < end && event[-1].nbytes == full_bytes &&
+	       event->kind == MMC_EVENT_DATAGRAM && event->source == source) {
+		next.index++;
+		if (event->nbytes == full_bytes) {
+			if (!fits(&pattern, event->bytes, next.index) ||
+			    (has_crc && !crc_is_right(event)))
+				break;
+		} else if (!ends_run(team, event, &next)) {
+			break;
+		}
+		total_bytes += event->nbytes;
+	}
+	*nbytes = total_bytes;
+	return event;
 }
 
 unsigned mmc_team_find_run(const struct mmc_team *team,
 			   const struct mmc_event *events, unsigned nevents,
 			   const struct mmc_header *first, uint64_t *nbytes)
 {
-	uint32_t full_bytes = team->expected.full_bytes;
-	struct mmc_header next = *first;
-	unsigned count = 1;
+	const struct mmc_event *end = events + nevents;
 
-	*nbytes = events[0].nbytes;
-	while (count < nevents && events[count - 1].nbytes == full_bytes &&
-	       events[count].kind == MMC_EVENT_DATAGRAM &&
-	       events[count].source == events[0].source) {
-		next.index++;
-		if (!continues(team, &events[count], &next))
-			break;
-		*nbytes += events[count++].nbytes;
+	if (nevents == 1) {
+		*nbytes = events->nbytes;
+		return 1;
 	}
-	return count;
+	return (unsigned)(skip_run(team, events, end, *first, nbytes) - events);
 }

@@ -252,7 +252,8 @@ static bool progress_team(struct mmc_engine *engine, struct mmc_team *team)
 		       (nrefused == 0 && team->endpoint->lags);
 	bool busy = nevents > 0;
 
-	if (team->endpoint->places_by_itself)
+	/* The device must be ready before a stream tells others that they may send. */
+	if (team->options.zero_copy && team->endpoint->places_by_itself)
 		mmc_team_begin_placement(team);
 	for (uint32_t i = 0; i < team->nstreams; i++)
 		if (team->streams[i] != NULL)

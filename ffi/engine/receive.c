@@ -8,19 +8,21 @@
 #include "engine/probe.h"
 #include "engine/refusal.h"
 #include "engine/survey.h"
+#include "support/assert.h"
 
 /* ---- placing ---- */
 
 /*
  * The cookie of a placement that completes later says which chunk it is. From the
- * lowest bit on it holds the chunk (30 bits), the slot of its epoch (3 bits), and the
- * stream's index in the team.
+ * lowest bit on it holds the chunk (30 bits), a 0, the slot of its epoch (3 bits), and
+ * the stream's index in the team. So the number behind the cookie of an operation's last
+ * chunk is no cookie, and consecutive cookies are of one operation.
  */
-#define COOKIE_SLOT_SHIFT 30
-#define COOKIE_STREAM_SHIFT 33
+#define COOKIE_SLOT_SHIFT 31
+#define COOKIE_STREAM_SHIFT 34
 
-_Static_assert(MMC_INDEX_MASK < UINT64_C(1) << COOKIE_SLOT_SHIFT,
-	       "a chunk fits below the slot");
+_Static_assert(MMC_CHUNKS_MAX < UINT64_C(1) << COOKIE_SLOT_SHIFT,
+	       "a chunk, and the number behind the last, fit below the slot");
 _Static_assert(MMC_EPOCHS_OPEN_MAX ==
 		       1 << (COOKIE_STREAM_SHIFT - COOKIE_SLOT_SHIFT),
 	       "a slot fits below the stream");
@@ -44,6 +46,7 @@ void mmc_team_on_placed(struct mmc_team *team, const struct mmc_event *event)
 		.count = event->count,
 	};
 
+	MMC_ASSERT(run.count > 0);
 	stream->needs_poll = true;
 	mmc_op_on_run_placed(stream->requests[slot]->op, run);
 }
@@ -101,7 +104,8 @@ static void place_run(struct mmc_request *request, struct mmc_run run,
 {
 	struct mmc_stream *stream = request->stream;
 	struct mmc_endpoint *endpoint = stream->team->endpoint;
-	const struct mmc_driver *driver = endpoint->driver;
+	int (*place)(struct mmc_endpoint *, void *, const void *, size_t,
+		     uint64_t) = endpoint->driver->place;
 	uint32_t chunk_bytes = stream->team->options.chunk_bytes;
 	uint8_t *to = mmc_request_address(request, run.first);
 	uint64_t cookie = cookie_of(request, run.first);
@@ -114,10 +118,9 @@ static void place_run(struct mmc_request *request, struct mmc_run run,
 
 		if (body == to) {
 			ndirect++;
-		} else if (driver->place == NULL) {
+		} else if (place == NULL) {
 			memcpy(to, body, nbytes);
-		} else if (driver->place(endpoint, to, body, nbytes,
-					 cookie + i) != 0) {
+		} else if (place(endpoint, to, body, nbytes, cookie + i) != 0) {
 			note_placed(request, placed);
 			placed = (struct mmc_run){ .first = run.first + i + 1 };
 			continue;

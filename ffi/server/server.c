@@ -221,6 +221,8 @@ bool mmc_server_progress(struct mmc_server *server)
 
 	while (!server->broken && take_command(server))
 		busy = true;
+	mmc_ring_show(&server->window->runner_beat,
+		      mmc_ring_see(&server->window->host_beat));
 	if (!server->broken && server->nserved > 0)
 		busy |= mmc_server_report(server);
 	return busy;
@@ -228,8 +230,11 @@ bool mmc_server_progress(struct mmc_server *server)
 
 bool mmc_server_arm(struct mmc_server *server)
 {
-	mmc_ring_arm(&server->window->commands);
-	return mmc_ring_count(&server->window->commands) != 0;
+	struct mmc_offload_window *window = server->window;
+
+	mmc_ring_arm(&window->commands);
+	return mmc_ring_count(&window->commands) != 0 ||
+	       mmc_ring_see(&window->host_beat) != window->runner_beat;
 }
 
 bool mmc_server_is_broken(const struct mmc_server *server)

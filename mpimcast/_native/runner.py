@@ -23,7 +23,7 @@ class Runner(NamedTuple):
     name : str
         A proxy's name.
     pid : int
-        A proxy's process.
+        A proxy's process, or the one that attaches this rank to its adapter.
     """
 
     kind: str
@@ -37,7 +37,7 @@ class Runner(NamedTuple):
         from mpimcast._native.core import RUNNER_KINDS, string
 
         kind = RUNNER_KINDS[int(c.kind)]
-        return cls(kind, string(c.name), int(c.pid)) if kind == "proxy" else cls(kind)
+        return cls(kind, string(c.name) if kind == "proxy" else "", int(c.pid))
 
     @property
     def label(self) -> str:

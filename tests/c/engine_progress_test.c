@@ -171,7 +171,148 @@ static void events_are_gathered(void)
 	}
 }
 
+/* Opens a driver that keeps events, and tells of one in each poll. */
+static struct mmc_request *open_keeping(void)
+{
+	struct mmc_request *request;
+
+	hub_open(&(struct hub_options){
+		.nranks = 2,
+		.nplayed = 1,
+		.eager_bytes = 1 << 20,
+	});
+	request = hub_gather(0, recv[0], BLOCK_BYTES);
+	hub_settle();
+	hub[0].endpoint.kept_events = MMC_EVENTS_MAX;
+	hub[0].poll_max = 1;
+	return request;
+}
+
+/* Ends what open_keeping() has begun. */
+static void close_keeping(struct mmc_request *request)
+{
+	mmc_request_cancel(request);
+	mmc_request_free(request);
+	hub_close();
+}
+
+static bool is_present(const struct mmc_request *request, uint32_t chunk)
+{
+	return mmc_bitmap_test(&request->op->present, chunk);
+}
+
+/*
+ * Has the first chunk of rank 1 arrive, and then another, whose event differs. Checks which
+ * of the first three chunks are here.
+ */
+static void check_apart(uint32_t nbytes, const struct mmc_event *other,
+			uint32_t other_bytes, const bool here[3])
+{
+	struct mmc_request *request = open_keeping();
+	struct mmc_event event = {
+		.kind = MMC_EVENT_ARRIVED,
+		.source = 1,
+		.cookie = mmc_arrival_cookie(request),
+		.first = BLOCK_CHUNKS,
+		.count = 1,
+	};
+
+	hub_queue(0, event, nbytes);
+	event.source += other->source;
+	event.cookie += other->cookie;
+	event.first += other->first;
+	hub_queue(0, event, other_bytes);
+	mmc_engine_progress(hub[0].engine);
+	for (uint32_t i = 0; i < 3; i++)
+		CHECK_EQ(is_present(request, BLOCK_CHUNKS + i), here[i]);
+	close_keeping(request);
+}
+
+/* Events that do not go on stay apart: what is wrong with one is not with the other. */
+static void other_events_stay_apart(void)
+{
+	static const struct mmc_event next = { .first = 1 };
+	static const struct mmc_event far = { .first = 2 };
+	static const struct mmc_event stranger = { .first = 1, .source = 1 };
+	static const struct mmc_event later = { .first = 1, .cookie = 1 };
+	const uint32_t full = HUB_CHUNK_BYTES;
+
+	check_apart(full, &next, full, (bool[]){ true, true, false });
+	check_apart(full, &far, full, (bool[]){ true, false, true });
+	check_apart(full, &stranger, full, (bool[]){ true, false, false });
+	check_apart(full, &later, full, (bool[]){ true, false, false });
+	check_apart(full, &next, full - 1, (bool[]){ true, false, false });
+	check_apart(full - 1, &next, full, (bool[]){ false, true, false });
+}
+
+static uint64_t cookies[BLOCK_CHUNKS];
+static uint32_t ncookies;
+
+/* Notes a placement, which completes later. */
+static int place_later(struct mmc_endpoint *endpoint, void *to,
+		       const void *from, size_t nbytes, uint64_t cookie)
+{
+	(void)endpoint;
+	(void)to;
+	(void)from;
+	(void)nbytes;
+	cookies[ncookies++] = cookie;
+	return -MMC_EAGAIN;
+}
+
+/* Placements complete in any order; those of consecutive chunks become one event. */
+static void placements_are_gathered(void)
+{
+	static const uint32_t order[] = { 0, 2, 3, 1 };
+	struct mmc_driver driver = hub_driver;
+	struct mmc_request *request = open_keeping();
+	uint8_t datagram[MMC_HEADER_BYTES + HUB_CHUNK_BYTES] = { 0 };
+
+	ncookies = 0;
+	driver.place = place_later;
+	hub[0].endpoint.driver = &driver;
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct mmc_header header = {
+			.channel = HUB_CHANNEL,
+			.epoch = 1,
+			.index = BLOCK_CHUNKS + i,
+		};
+
+		mmc_header_encode(datagram, &header, sizeof(datagram),
+				  MMC_CHECKSUM_OFF);
+		hub_deliver(1, 0, datagram, sizeof(datagram));
+	}
+	mmc_engine_progress(hub[0].engine);
+	CHECK_EQ(ncookies, 4);
+	CHECK_EQ(mmc_op_missing_chunks(request->op), BLOCK_CHUNKS);
+	/* An event of another kind, whose unused fields would fit. */
+	hub_queue(0,
+		  (struct mmc_event){ .kind = MMC_EVENT_ALIVE,
+				      .source = 1,
+				      .cookie = cookies[0] - 1,
+				      .count = 1 },
+		  0);
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct mmc_event placed = { .kind = MMC_EVENT_PLACED,
+						  .cookie = cookies[order[i]],
+						  .count = 1 };
+
+		hub_queue(0, placed, 0);
+		if (i != 2)
+			continue;
+		mmc_engine_progress(hub[0].engine);
+		for (uint32_t c = 0; c < BLOCK_CHUNKS; c++)
+			CHECK_EQ(is_present(request, BLOCK_CHUNKS + c),
+				 c == 0 || c == 2 || c == 3);
+	}
+	mmc_engine_progress(hub[0].engine);
+	CHECK_EQ(mmc_op_missing_chunks(request->op), BLOCK_CHUNKS - 4);
+	hub[0].endpoint.driver = &hub_driver;
+	close_keeping(request);
+}
+
 CHECK_MAIN(CHECK_TEST(idle_for_ever), CHECK_TEST(events_are_gathered),
-	   CHECK_TEST(until_all_is_done), CHECK_TEST(sending_fails),
-	   CHECK_TEST(findings_of_the_transport),
+	   CHECK_TEST(other_events_stay_apart),
+	   CHECK_TEST(placements_are_gathered), CHECK_TEST(until_all_is_done),
+	   CHECK_TEST(sending_fails), CHECK_TEST(findings_of_the_transport),
 	   CHECK_TEST(a_rank_that_exists_is_waited_for), CHECK_TEST(arming))

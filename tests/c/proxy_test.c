@@ -3,6 +3,7 @@
 #include <mpimcast/proxy.h>
 
 #include "offloaded.h"
+#include "support/clock.h"
 
 #define NBYTES_MAX 100000
 
@@ -223,6 +224,66 @@ static void killed(void)
 	close_job(&job);
 }
 
+/* A proxy that stands still is given up within the timeout; nobody waits for ever. */
+static void stopped(void)
+{
+	struct job job = {
+		.nranks = 2,
+		.proxied = 1,
+		.timeout_ns = MMC_S_NS,
+	};
+
+	fork_proxy();
+	open_job(&job);
+	gather(&job, 1, 5000);
+	CHECK_EQ(begin(&job.ranks[0],
+		       &(struct mmc_operation){
+			       .kind = MMC_ALLGATHER,
+			       .block_bytes = 5000,
+			       .recv = results[0],
+		       }),
+		 MMC_EAGAIN);
+	kill(proxy_pid, SIGSTOP);
+	CHECK_EQ(finish(&job.ranks[0]), -MMC_EIO);
+	kill_proxy();
+	close_job(&job);
+}
+
+/* A proxy that works is not given up, however long an operation waits for a rank. */
+static void patient(void)
+{
+	struct job job = {
+		.nranks = 2,
+		.proxied = 1,
+		.timeout_ns = MMC_S_NS / 2,
+	};
+	struct mmc_request *request;
+	uint64_t until_ns;
+
+	begin_proxy();
+	open_job(&job);
+	CHECK_EQ(begin(&job.ranks[0],
+		       &(struct mmc_operation){
+			       .kind = MMC_ALLGATHER,
+			       .block_bytes = 5000,
+			       .recv = results[0],
+		       }),
+		 MMC_EAGAIN);
+	request = job.ranks[0].request;
+	until_ns = mmc_clock_now_ns() + 3 * job.timeout_ns;
+	while (mmc_clock_now_ns() < until_ns)
+		CHECK_EQ(mmc_request_wait(request, SLICE_NS), MMC_EAGAIN);
+	CHECK(begin(&job.ranks[1], &(struct mmc_operation){
+					   .kind = MMC_ALLGATHER,
+					   .block_bytes = 5000,
+					   .recv = results[1],
+				   }) >= 0);
+	CHECK_EQ(finish(&job.ranks[0]), 0);
+	CHECK_EQ(finish(&job.ranks[1]), 0);
+	close_job(&job);
+	end_proxy();
+}
+
 /* A name has one proxy at a time; a drained one gives it up, and serves on. */
 static void names(void)
 {
@@ -250,4 +311,5 @@ static void names(void)
 
 CHECK_MAIN(CHECK_TEST(gathers), CHECK_TEST(gathers_blocks_apart),
 	   CHECK_TEST(starts_many_at_once), CHECK_TEST(needs_no_thread),
-	   CHECK_TEST(cancels), CHECK_TEST(killed), CHECK_TEST(names))
+	   CHECK_TEST(cancels), CHECK_TEST(killed), CHECK_TEST(stopped),
+	   CHECK_TEST(patient), CHECK_TEST(names))

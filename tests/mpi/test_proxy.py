@@ -306,8 +306,10 @@ def test_explain_adapters(make: Make, adapter: str) -> None:
     require_two_ranks(comms["all"])
     for comm in comms.values():
         gather_and_check(comm)
-    assert comms["all"].explain(5000).runner == "firmware"
-    assert "but firmware on rank" in str(comms["odd"].explain(5000))
+    assert comms["all"].explain(5000).runner.startswith("firmware (process ")
+    said = str(comms["odd"].explain(5000))
+    assert "firmware on rank" in said
+    assert "host on rank 0" in said
 
 
 def test_explain(make: Make, proxies: Proxies) -> None:
@@ -423,6 +425,32 @@ def test_a_proxy_that_is_killed(make: Make, proxies: Proxies, who: str) -> None:
     replaced = find(name)
     assert replaced is not None
     assert replaced.pid != runner.pid
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("who", WHO)
+def test_an_adapter_that_stops(
+    make: Make, adapter: str, who: str, number: signal.Signals
+) -> None:
+    """All ranks fail if adapters are reset, or if their processors stand still."""
+    if not adapter:
+        pytest.skip("runs with --adapter")
+    timeout_s = 2
+    comm = make(who, timeout=timeout_s, late_timeout=timeout_s)
+    require_two_ranks(comm)
+    gather_and_check(comm)
+    runner = find(adapter)
+    assert runner is not None
+    comm.Barrier()
+    if comm.rank == 0:
+        for task in Path(f"/proc/{runner.pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                os.kill(int(child), number)
+    begin_s = time.monotonic()
+    with pytest.raises(Error):
+        gather_and_check(comm)
+    assert time.monotonic() - begin_s < 4 * timeout_s + 1
+    gather_and_check(make(who, ttl=2))
 
 
 def test_no_process_of_the_launcher(make: Make, proxies: Proxies) -> None:

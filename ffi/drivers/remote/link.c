@@ -20,6 +20,9 @@
 /* How often a host that does not sleep looks whether its runner still exists. */
 #define LOOK_NS (10 * MMC_MS_NS)
 
+/* How often a host beats in the time after which a silent runner counts as stopped. */
+#define BEATS 4
+
 /* How long an answer may take where no timeout is set. */
 #define ANSWER_NS (10 * MMC_S_NS)
 
@@ -256,12 +259,30 @@ static void look(struct mmc_link *link, uint64_t wait_ns)
 		link->broken = true;
 }
 
+/* Beats, once the runner has repeated the beat before; else gives it up in time. */
+static void beat(struct mmc_link *link, uint64_t now_ns)
+{
+	struct mmc_offload_window *window = link->window;
+
+	if (mmc_ring_see(&window->runner_beat) == window->host_beat) {
+		link->silent_ns = now_ns + link->timeout_ns;
+		mmc_ring_show(&window->host_beat, window->host_beat + 1);
+		if (mmc_ring_must_ring(&window->commands))
+			mmc_descriptor_wake(link->runner_fd);
+	} else if (now_ns >= link->silent_ns) {
+		link->broken = true;
+	}
+	link->beat_ns = now_ns + link->timeout_ns / BEATS;
+}
+
 bool mmc_link_is_whole(struct mmc_link *link, uint64_t now_ns)
 {
 	if (!link->broken && now_ns - link->looked_ns >= LOOK_NS) {
 		link->looked_ns = now_ns;
 		look(link, 0);
 	}
+	if (!link->broken && link->ninflight > 0 && now_ns >= link->beat_ns)
+		beat(link, now_ns);
 	if (link->broken)
 		set_error(link);
 	return !link->broken;
@@ -276,6 +297,8 @@ void mmc_link_post(struct mmc_link *link,
 	struct mmc_offload_ring *ring = &window->commands;
 
 	window->command[ring->nproduced % MMC_OFFLOAD_COMMANDS] = *command;
+	if (command->kind == MMC_OFFLOAD_START && link->ninflight++ == 0)
+		link->beat_ns = mmc_clock_now_ns() + link->timeout_ns / BEATS;
 	mmc_ring_produce(ring);
 	if (mmc_ring_must_ring(ring))
 		mmc_descriptor_wake(link->runner_fd);
@@ -292,6 +315,8 @@ bool mmc_link_take(struct mmc_link *link,
 	*completion =
 		window->completion[ring->nconsumed % MMC_OFFLOAD_REQUESTS];
 	mmc_ring_consume(ring);
+	if (link->ninflight > 0)
+		link->ninflight--;
 	return true;
 }
 

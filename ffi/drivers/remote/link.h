@@ -25,7 +25,11 @@ struct mmc_link {
 	uint64_t timeout_ns; /* the longest that an answer may take */
 	uint64_t
 		looked_ns; /* when it was last looked whether the runner exists */
-	bool broken;	   /* the runner has ended, or does not answer */
+	uint32_t ninflight; /* operations that the runner has */
+	uint64_t beat_ns;   /* when to beat next */
+	uint64_t
+		silent_ns; /* when a runner that has not repeated a beat is given up */
+	bool broken; /* the runner has ended, or does not answer */
 };
 
 /* A call: see enum mmc_offload_call_kind. */
@@ -81,8 +85,9 @@ bool mmc_link_take(struct mmc_link *link,
 bool mmc_link_arm(struct mmc_link *link);
 
 /*
- * Looks now and then, by the time `now_ns`, whether the runner still exists. Returns
- * false once it does not, with the reason in mmc_last_error().
+ * Looks now and then, by the time `now_ns`, whether the runner still exists, and, if it
+ * has operations, whether it still answers. Returns false once it does not, with the
+ * reason in mmc_last_error().
  */
 bool mmc_link_is_whole(struct mmc_link *link, uint64_t now_ns);
 

@@ -280,6 +280,16 @@ static bool remote_arm(struct mmc_endpoint *endpoint)
 	return mmc_link_arm(&remote->link) && !remote->reported;
 }
 
+/* When to look whether a runner that has operations still answers. */
+static uint64_t remote_deadline_ns(struct mmc_endpoint *endpoint)
+{
+	const struct mmc_remote *remote = remote_of(endpoint);
+
+	return remote->link.ninflight > 0 && !remote->reported
+		       ? remote->link.beat_ns
+		       : MMC_NEVER_NS;
+}
+
 static void remote_close(struct mmc_endpoint *endpoint)
 {
 	struct mmc_remote *remote = remote_of(endpoint);
@@ -330,6 +340,7 @@ static const struct mmc_driver remote_driver = {
 	.deregister_memory = remote_deregister_memory,
 	.fds = remote_fds,
 	.arm = remote_arm,
+	.deadline_ns = remote_deadline_ns,
 	.close = remote_close,
 };
 

@@ -381,6 +381,7 @@ void mmc_remote_close_stream(struct mmc_stream *stream)
 		if (request == NULL || request->stream != stream)
 			continue;
 		take(team, i);
+		link->ninflight--;
 		give_stage(request);
 		request->next = stream->queue;
 		stream->queue = request;

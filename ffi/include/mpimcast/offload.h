@@ -146,6 +146,12 @@ struct mmc_offload_mailbox {
 struct mmc_offload_window {
 	uint32_t magic;	  /* MMC_OFFLOAD_MAGIC */
 	uint32_t version; /* MMC_OFFLOAD_VERSION */
+	/*
+	 * A host whose operations take long beats now and then; the runner repeats its
+	 * latest beat. One that does not has stopped.
+	 */
+	_Alignas(64) uint32_t host_beat;
+	_Alignas(64) uint32_t runner_beat;
 	struct mmc_offload_ring commands;
 	struct mmc_offload_ring completions;
 	struct mmc_offload_command command[MMC_OFFLOAD_COMMANDS];

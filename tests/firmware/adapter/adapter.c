@@ -250,6 +250,8 @@ int main(int argc, char **argv)
 	rv = mmc_service_open(argv[1], &adapters, &service);
 	if (rv == 0) {
 		signal(SIGTERM, drain);
+		/* The processor of an adapter may end before its bell is rung. */
+		signal(SIGPIPE, SIG_IGN);
 		puts("listening");
 		fflush(stdout);
 		rv = mmc_proxy_run(service, 0);
