@@ -63,8 +63,9 @@ def execute(name: str, *parameters: int, limit_s: float, counted: bool = False) 
     return run(command, limit_s=limit_s)
 
 
-def text_bytes(name: str) -> int:
-    """Return how many bytes of instructions and constants a program has."""
+def section_bytes(name: str) -> dict[str, int]:
+    """Return how long each section of a program is."""
     path = build() / f"{name}.elf"
-    lines = run([require_tool("riscv64-unknown-elf-size"), path], limit_s=10)
-    return int(lines.splitlines()[1].split()[0])
+    said = run([require_tool("riscv64-unknown-elf-size"), "-A", path], limit_s=10)
+    lines = [line.split() for line in said.splitlines() if line.startswith(".")]
+    return {words[0]: int(words[1]) for words in lines}

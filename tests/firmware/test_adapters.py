@@ -17,10 +17,10 @@ import run_mpi
 from support import require_tool
 
 # The tests of tests/mpi/test_proxy.py that are about results, not about processes.
-RESULTS = "results or settings or many or derived or large or adapters"
+RESULTS = "results or settings or many or derived or large or adapter"
 # Of these, some that cover every form of a collective, and losses.
 SOME = (
-    "explain_adapters or test_many_at_once or test_derived or test_large "
+    "explain_adapters or stops or test_many_at_once or test_derived or test_large "
     "or (test_results and dup and loss) or (test_settings and odd)"
 )
 
