@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The driver of the adapter's own device, whose side of the ABI is mpimcast/nic.h. */
+/* The driver of the adapter's own device, whose side of the ABI is mpimcast/abi/nic.h. */
 #ifndef MMC_FIRMWARE_NIC_H
 #define MMC_FIRMWARE_NIC_H
 
-#include <mpimcast/nic.h>
+#include <mpimcast/abi/nic.h>
 
 #include "drivers/driver.h"
 

@@ -13,7 +13,7 @@
 #ifndef MMC_OFFLOAD_MEETING_H
 #define MMC_OFFLOAD_MEETING_H
 
-#include <mpimcast/offload.h>
+#include <mpimcast/abi/offload.h>
 #include <stdbool.h>
 #include <stddef.h>
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A ring of the offload ABI (mpimcast/offload.h), of which one side is the producer and
+ * A ring of the offload ABI (mpimcast/abi/offload.h), of which one side is the producer and
  * the other one the consumer. The entries lie elsewhere: entry n is at n modulo the
  * ring's length, a power of two.
  */
 #ifndef MMC_OFFLOAD_RING_H
 #define MMC_OFFLOAD_RING_H
 
-#include <mpimcast/offload.h>
+#include <mpimcast/abi/offload.h>
 #include <stdbool.h>
 
 /*

@@ -6,7 +6,7 @@
 #ifndef MMC_PROXY_ATTACHMENT_H
 #define MMC_PROXY_ATTACHMENT_H
 
-#include <mpimcast/offload.h>
+#include <mpimcast/abi/offload.h>
 
 struct mmc_attachment {
 	struct mmc_attachment *next; /* in the proxy's list */

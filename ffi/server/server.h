@@ -8,7 +8,7 @@
 #ifndef MMC_SERVER_SERVER_H
 #define MMC_SERVER_SERVER_H
 
-#include <mpimcast/offload.h>
+#include <mpimcast/abi/offload.h>
 #include <stdbool.h>
 #include <stddef.h>
 

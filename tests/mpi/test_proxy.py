@@ -134,7 +134,6 @@ def make(make_comm: Make, proxies: Proxies, adapter: str) -> Make:
 
     With --adapter, these have adapters instead.
     """
-
     rank = MPI.COMM_WORLD.rank
 
     def make_one(who: str, **settings: object) -> Intracomm:

@@ -7,7 +7,7 @@
 #ifndef MMC_DRIVERS_REMOTE_LINK_H
 #define MMC_DRIVERS_REMOTE_LINK_H
 
-#include <mpimcast/offload.h>
+#include <mpimcast/abi/offload.h>
 #include <stdbool.h>
 #include <stddef.h>
 

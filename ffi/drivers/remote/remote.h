@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The endpoint of a team whose operations a runner carries out. It has no datagrams: its
- * events are the ends of whole operations. See mpimcast/offload.h.
+ * events are the ends of whole operations. See mpimcast/abi/offload.h.
  */
 #ifndef MMC_DRIVERS_REMOTE_REMOTE_H
 #define MMC_DRIVERS_REMOTE_REMOTE_H
 
-#include <mpimcast/offload.h>
+#include <mpimcast/abi/offload.h>
 
 #include "drivers/driver.h"
 #include "drivers/remote/link.h"

@@ -10,7 +10,7 @@
 #ifndef MMC_ENGINE_REMOTE_CALLS_H
 #define MMC_ENGINE_REMOTE_CALLS_H
 
-#include <mpimcast/offload.h>
+#include <mpimcast/abi/offload.h>
 
 #include "engine/state.h"
 

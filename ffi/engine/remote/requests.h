@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The operations of a team that a runner carries out (mpimcast/offload.h). A request is
+ * The operations of a team that a runner carries out (mpimcast/abi/offload.h). A request is
  * queued in its stream, posted to the runner in its turn, and ends by a completion. The
  * result arrives in memory that the runner shares: in the user's own, if that is such
  * memory, and otherwise in a stage, from which it is copied.
@@ -10,7 +10,7 @@
 #ifndef MMC_ENGINE_REMOTE_REQUESTS_H
 #define MMC_ENGINE_REMOTE_REQUESTS_H
 
-#include <mpimcast/offload.h>
+#include <mpimcast/abi/offload.h>
 
 #include "engine/state.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The device of an emulated adapter, as its firmware sees it through mpimcast/nic.h. Behind
+ * The device of an emulated adapter, as its firmware sees it through mpimcast/abi/nic.h. Behind
  * it is an ordinary endpoint of this machine, so adapters and hosts speak to each other
  * over the same network, with the same faults.
  */
 #ifndef MMC_TESTS_ADAPTER_DEVICE_H
 #define MMC_TESTS_ADAPTER_DEVICE_H
 
-#include <mpimcast/nic.h>
+#include <mpimcast/abi/nic.h>
 #include <stdbool.h>
 
 #include "drivers/driver.h"

@@ -3,7 +3,7 @@
 #ifndef MMC_TESTS_ADAPTER_MACHINE_H
 #define MMC_TESTS_ADAPTER_MACHINE_H
 
-#include <mpimcast/nic.h>
+#include <mpimcast/abi/nic.h>
 #include <stdbool.h>
 #include <sys/types.h>
 

@@ -2,17 +2,17 @@
 /*
  * The offload ABI between the firmware of a network adapter and its device: how datagrams
  * are received and sent, and how payloads get to the host's memory. What host and firmware
- * say to each other is in mpimcast/offload.h.
+ * say to each other is in mpimcast/abi/offload.h.
  *
  * All numbers are little-endian, and all offsets count from the first byte of the
- * adapter's memory. The rings are those of mpimcast/offload.h, with their doorbells: the
+ * adapter's memory. The rings are those of mpimcast/abi/offload.h, with their doorbells: the
  * device is armed by `sends.armed` for all that the firmware puts in any ring, and for
  * what it asks; the firmware by `events.armed`.
  */
 #ifndef MPIMCAST_NIC_H
 #define MPIMCAST_NIC_H
 
-#include <mpimcast/offload.h>
+#include <mpimcast/abi/offload.h>
 #include <stdint.h>
 
 #define MMC_NIC_MAGIC UINT32_C(0x434e4d4d) /* "MMNC" */
