@@ -93,6 +93,7 @@ def operations(folder: Path) -> dict[str, dict[str, float]]:
     sources = [
         *_sources(*_ENGINE),
         *_sources("drivers", "drivers/udp", "drivers/fault", "drivers/protect"),
+        *_sources("drivers/remote", "offload"),
     ]
     _run(
         *("gcc", *_FLAGS, "-fno-builtin-memcpy", "-fno-builtin-memmove", "-pthread"),

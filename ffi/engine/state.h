@@ -27,7 +27,7 @@
 #define MMC_HEARD_SUBGROUPS_MAX 64
 
 struct mmc_posted;
-struct mmc_stage;
+struct mmc_bounce;
 struct mmc_survey;
 struct mmc_threads;
 struct mmc_tracing;
@@ -55,10 +55,10 @@ struct mmc_request {
 	bool unplaceable; /* the device has refused direct placement */
 	bool notifies;	  /* its end wakes mmc_engine_await() */
 	/* What follows is of a request that a runner carries out: remote/requests.h. */
-	struct mmc_stage *stage; /* shared memory, or NULL */
-	bool staged;		 /* the result arrives in `stage` */
-	bool held;		 /* the user has not freed it yet */
-	bool complete;		 /* read without the lock: use atomics */
+	struct mmc_bounce *bounce; /* shared memory, or NULL */
+	bool bounced;		   /* the result arrives in `bounce` */
+	bool held;		   /* the user has not freed it yet */
+	bool complete;		   /* read without the lock: use atomics */
 };
 
 struct mmc_stream {

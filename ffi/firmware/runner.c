@@ -62,8 +62,8 @@ int main(void)
 		return 3;
 	mmc_machine_listen();
 	if (mmc_engine_create_stepped(&engine) != 0 ||
-	    mmc_server_create(engine, mmc_nic_memory(mmc_nic.window_offset),
-			      mmc_nic.window_bytes, &host, NULL, &server) != 0)
+	    mmc_server_create(engine, mmc_nic_memory(mmc_nic.bridge_offset),
+			      mmc_nic.bridge_bytes, &host, NULL, &server) != 0)
 		return 4;
 	while (!mmc_server_is_broken(server)) {
 		bool busy;

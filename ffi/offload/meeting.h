@@ -2,12 +2,12 @@
 /*
  * How a host and a runner on Linux meet: by a socket of type SOCK_SEQPACKET whose name is
  * in Linux's abstract namespace. Both send a greeting. Unless it only asked who is there,
- * the host then attaches, with the descriptor of its window, and the runner answers with
+ * the host then attaches, with the descriptor of its bridge, and the runner answers with
  * two eventfds: its own bell, and the host's. Later the host passes regions by their
  * descriptors, each with its number.
  *
  * An adapter sees only its own memory. In its stead a process attaches hosts, which passes
- * a third descriptor: a file that is that memory. The window lies in it, and so do all
+ * a third descriptor: a file that is that memory. The bridge lies in it, and so do all
  * results, which are region 0.
  */
 #ifndef MMC_OFFLOAD_MEETING_H
@@ -29,15 +29,15 @@ struct mmc_greeting {
 	uint32_t pid;	  /* of the sender */
 };
 
-/* The second message of the host, with its window unless the runner has memory for it. */
+/* The second message of the host, with its bridge unless the runner has memory for it. */
 struct mmc_attach {
-	uint64_t window_bytes;
+	uint64_t bridge_bytes;
 };
 
 /* The answer, with the bells and, if `memory_bytes` is not 0, an adapter's memory. */
 struct mmc_attached {
 	uint64_t memory_bytes;
-	uint64_t window_offset; /* in that memory */
+	uint64_t bridge_offset; /* in that memory */
 	uint64_t region_offset; /* likewise: region 0 */
 	uint64_t region_bytes;
 };

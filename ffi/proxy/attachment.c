@@ -25,8 +25,8 @@ struct served_rank {
 	bool runs;     /* the thread has been started */
 	bool stopping; /* read by the thread: use atomics */
 	int bell_fd;   /* the rank's bell */
-	struct mmc_offload_window *window;
-	size_t window_bytes;
+	struct mmc_offload_bridge *bridge;
+	size_t bridge_bytes;
 	struct mmc_engine *engine;
 	struct mmc_server *server;
 };
@@ -122,20 +122,20 @@ static int start(struct served_rank *rank)
 
 /* ---- beginning and end --------------------------------------------------- */
 
-/* Maps the rank's window, and makes what serves it. */
-static int prepare(struct served_rank *rank, int window_fd, uint64_t nbytes)
+/* Maps the rank's bridge, and makes what serves it. */
+static int prepare(struct served_rank *rank, int bridge_fd, uint64_t nbytes)
 {
 	int rv;
 
-	if (nbytes < sizeof(*rank->window)) {
-		mmc_error_set("a window of %llu bytes is too short",
+	if (nbytes < sizeof(*rank->bridge)) {
+		mmc_error_set("a bridge of %llu bytes is too short",
 			      (unsigned long long)nbytes);
 		return -MMC_EINVAL;
 	}
-	rank->window = mmc_meeting_map(window_fd, nbytes);
-	if (rank->window == NULL)
+	rank->bridge = mmc_meeting_map(bridge_fd, nbytes);
+	if (rank->bridge == NULL)
 		return -MMC_EINVAL;
-	rank->window_bytes = nbytes;
+	rank->bridge_bytes = nbytes;
 	rank->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (rank->bell_fd < 0) {
 		mmc_error_set("eventfd: %s", strerror(errno));
@@ -143,7 +143,7 @@ static int prepare(struct served_rank *rank, int window_fd, uint64_t nbytes)
 	}
 	rv = mmc_engine_create_driven(&rank->engine, &rank->attachment.wake_fd);
 	if (rv == 0)
-		rv = mmc_server_create(rank->engine, rank->window, nbytes,
+		rv = mmc_server_create(rank->engine, rank->bridge, nbytes,
 				       &host, rank, &rank->server);
 	return rv;
 }
@@ -160,7 +160,7 @@ static int answer(int socket, const struct served_rank *rank)
 	return -MMC_EIO;
 }
 
-static int attach(int socket, int window_fd, uint64_t nbytes,
+static int attach(int socket, int bridge_fd, uint64_t nbytes,
 		  struct mmc_attachment **attachment)
 {
 	struct served_rank *rank = calloc(1, sizeof(*rank));
@@ -169,7 +169,7 @@ static int attach(int socket, int window_fd, uint64_t nbytes,
 	if (rank == NULL)
 		return -MMC_ENOMEM;
 	rank->bell_fd = -1;
-	rv = prepare(rank, window_fd, nbytes);
+	rv = prepare(rank, bridge_fd, nbytes);
 	rank->attachment.socket = socket;
 	if (rv == 0)
 		rv = answer(socket, rank);
@@ -193,7 +193,7 @@ int mmc_attachment_open(int socket, struct mmc_attachment **attachment)
 	int rv = -MMC_EINVAL;
 
 	if (nfds == 1)
-		rv = attach(socket, fds[0], attach_me.window_bytes, attachment);
+		rv = attach(socket, fds[0], attach_me.bridge_bytes, attachment);
 	while (nfds > 0)
 		close(fds[--nfds]);
 	return rv;
@@ -211,8 +211,8 @@ void mmc_attachment_close(struct mmc_attachment *attachment)
 		mmc_server_destroy(rank->server);
 	}
 	mmc_engine_destroy(rank->engine);
-	if (rank->window != NULL)
-		munmap(rank->window, rank->window_bytes);
+	if (rank->bridge != NULL)
+		munmap(rank->bridge, rank->bridge_bytes);
 	if (rank->bell_fd >= 0)
 		close(rank->bell_fd);
 	if (attachment->socket >= 0)

@@ -361,7 +361,7 @@ static int carry_out(struct call *call, uint32_t kind)
 
 void mmc_server_answer(struct mmc_server *server, uint32_t kind)
 {
-	struct mmc_offload_mailbox *mailbox = &server->window->mailbox;
+	struct mmc_offload_mailbox *mailbox = &server->bridge->mailbox;
 	struct call call = {
 		.server = server,
 		.number = mailbox->stream,
@@ -381,6 +381,6 @@ void mmc_server_answer(struct mmc_server *server, uint32_t kind)
 		snprintf(mailbox->text, sizeof(mailbox->text), "%s",
 			 mmc_last_error());
 	mmc_ring_show(&mailbox->nanswered, ncalled);
-	if (mmc_ring_must_ring(&server->window->completions))
+	if (mmc_ring_must_ring(&server->bridge->completions))
 		server->host->ring(server->context);
 }

@@ -148,12 +148,12 @@ void mmc_server_forget(struct mmc_server *server, uint32_t number)
 void mmc_server_complete(struct mmc_server *server, uint32_t number,
 			 const struct mmc_failure *failure)
 {
-	struct mmc_offload_window *window = server->window;
-	struct mmc_offload_ring *ring = &window->completions;
+	struct mmc_offload_bridge *bridge = server->bridge;
+	struct mmc_offload_ring *ring = &bridge->completions;
 	struct mmc_served *served = &server->served[number];
 
 	/* No number is in flight twice, so the ring has room unless the host lies. */
-	window->completion[ring->nproduced % MMC_OFFLOAD_REQUESTS] =
+	bridge->completion[ring->nproduced % MMC_OFFLOAD_REQUESTS] =
 		(struct mmc_offload_completion){
 			.request = number,
 			.stream = served->stream,
@@ -194,15 +194,15 @@ bool mmc_server_report(struct mmc_server *server)
 /* Takes the next command. Returns whether there was one. */
 static bool take_command(struct mmc_server *server)
 {
-	struct mmc_offload_window *window = server->window;
-	struct mmc_offload_ring *ring = &window->commands;
+	struct mmc_offload_bridge *bridge = server->bridge;
+	struct mmc_offload_ring *ring = &bridge->commands;
 	uint32_t ncommands = mmc_ring_count(ring);
 	struct mmc_offload_command command;
 
 	if (ncommands == 0)
 		return false;
 	/* What has been copied is checked: the host may change the ring meanwhile. */
-	command = window->command[ring->nconsumed % MMC_OFFLOAD_COMMANDS];
+	command = bridge->command[ring->nconsumed % MMC_OFFLOAD_COMMANDS];
 	mmc_ring_consume(ring);
 	if (ncommands > MMC_OFFLOAD_COMMANDS)
 		server->broken = true;
@@ -221,8 +221,8 @@ bool mmc_server_progress(struct mmc_server *server)
 
 	while (!server->broken && take_command(server))
 		busy = true;
-	mmc_ring_show(&server->window->runner_beat,
-		      mmc_ring_see(&server->window->host_beat));
+	mmc_ring_show(&server->bridge->runner_beat,
+		      mmc_ring_see(&server->bridge->host_beat));
 	if (!server->broken && server->nserved > 0)
 		busy |= mmc_server_report(server);
 	return busy;
@@ -230,11 +230,11 @@ bool mmc_server_progress(struct mmc_server *server)
 
 bool mmc_server_arm(struct mmc_server *server)
 {
-	struct mmc_offload_window *window = server->window;
+	struct mmc_offload_bridge *bridge = server->bridge;
 
-	mmc_ring_arm(&window->commands);
-	return mmc_ring_count(&window->commands) != 0 ||
-	       mmc_ring_see(&window->host_beat) != window->runner_beat;
+	mmc_ring_arm(&bridge->commands);
+	return mmc_ring_count(&bridge->commands) != 0 ||
+	       mmc_ring_see(&bridge->host_beat) != bridge->runner_beat;
 }
 
 bool mmc_server_is_broken(const struct mmc_server *server)
@@ -245,22 +245,22 @@ bool mmc_server_is_broken(const struct mmc_server *server)
 /* ---- beginning and end --------------------------------------------------- */
 
 int mmc_server_create(struct mmc_engine *engine,
-		      struct mmc_offload_window *window, size_t window_bytes,
+		      struct mmc_offload_bridge *bridge, size_t bridge_bytes,
 		      const struct mmc_server_host *host, void *context,
 		      struct mmc_server **server)
 {
 	struct mmc_server *new;
 
-	if (window_bytes < sizeof(*window) ||
-	    window->magic != MMC_OFFLOAD_MAGIC ||
-	    window->version != MMC_OFFLOAD_VERSION)
+	if (bridge_bytes < sizeof(*bridge) ||
+	    bridge->magic != MMC_OFFLOAD_MAGIC ||
+	    bridge->version != MMC_OFFLOAD_VERSION)
 		return -MMC_EINVAL;
 	new = calloc(1, sizeof(*new));
 	if (new == NULL)
 		return -MMC_ENOMEM;
 	new->engine = engine;
-	new->window = window;
-	new->mailbox_bytes = window_bytes - sizeof(*window);
+	new->bridge = bridge;
+	new->mailbox_bytes = bridge_bytes - sizeof(*bridge);
 	new->host = host;
 	new->context = context;
 	*server = new;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The runner's end of a window of the offload ABI: carries out a host's commands and calls
+ * The runner's end of a bridge of the offload ABI: carries out a host's commands and calls
  * by the functions of mpimcast/mmc.h on an engine, which has no other user. What the
  * host has written is checked before it is used: a host that breaks the ABI loses its
  * team, and harms nobody else.
@@ -31,12 +31,12 @@ struct mmc_server_host {
 };
 
 /*
- * Creates a server on `window`, which is `window_bytes` long and whose head the host has
- * filled in. The window and the engine belong to the caller, and outlive the server.
- * Returns 0, -MMC_ENOMEM, or -MMC_EINVAL if the window is not one of this version.
+ * Creates a server on `bridge`, which is `bridge_bytes` long and whose head the host has
+ * filled in. The bridge and the engine belong to the caller, and outlive the server.
+ * Returns 0, -MMC_ENOMEM, or -MMC_EINVAL if the bridge is not one of this version.
  */
 int mmc_server_create(struct mmc_engine *engine,
-		      struct mmc_offload_window *window, size_t window_bytes,
+		      struct mmc_offload_bridge *bridge, size_t bridge_bytes,
 		      const struct mmc_server_host *host, void *context,
 		      struct mmc_server **server);
 

@@ -23,7 +23,7 @@ struct mmc_mapped {
 
 struct mmc_server {
 	struct mmc_engine *engine;
-	struct mmc_offload_window *window;
+	struct mmc_offload_bridge *bridge;
 	uint64_t mailbox_bytes; /* of the mailbox's body */
 	const struct mmc_server_host *host;
 	void *context;

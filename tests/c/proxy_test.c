@@ -106,7 +106,7 @@ static void gathers_blocks_apart(void)
 	end_proxy();
 }
 
-/* Many operations are started at once, more than a window takes. */
+/* Many operations are started at once, more than a bridge takes. */
 static void starts_many_at_once(void)
 {
 	enum { NOPS = 600 };

@@ -99,7 +99,7 @@ static uint32_t count_regions(const struct rank *rank)
 	return mmc_remote_count_regions(rank->team->endpoint);
 }
 
-/* Into memory that can be shared results arrive without a stage. */
+/* Into memory that can be shared results arrive without a bounce. */
 static void shared_results_arrive_in_place(void)
 {
 	struct mmc_operation operation;
@@ -131,8 +131,8 @@ static void shared_results_arrive_in_place(void)
 	end_job();
 }
 
-/* A loop of operations uses one stage again and again. */
-static void stages_are_used_again(void)
+/* A loop of operations uses one bounce again and again. */
+static void bounces_are_used_again(void)
 {
 	begin_job();
 	for (uint8_t round = 1; round < 20; round++) {
@@ -209,7 +209,7 @@ static void closing_gives_up(void)
 
 CHECK_MAIN(CHECK_TEST(unready_requests_wait), CHECK_TEST(ends_are_notified),
 	   CHECK_TEST(shared_results_arrive_in_place),
-	   CHECK_TEST(stages_are_used_again),
+	   CHECK_TEST(bounces_are_used_again),
 	   CHECK_TEST(leaving_comes_after_what_was_started),
 	   CHECK_TEST(strange_completions_are_ignored),
 	   CHECK_TEST(closing_gives_up))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A server in this process, whose host the test plays: it writes into the window what a
+ * A server in this process, whose host the test plays: it writes into the bridge what a
  * host would, or must not, write.
  */
 #ifndef MMC_TESTS_SERVED_H
@@ -16,8 +16,8 @@
 #define REGION_BYTES 65536
 
 static union {
-	struct mmc_offload_window window;
-	uint8_t bytes[sizeof(struct mmc_offload_window) + MAILBOX_BYTES];
+	struct mmc_offload_bridge bridge;
+	uint8_t bytes[sizeof(struct mmc_offload_bridge) + MAILBOX_BYTES];
 } shared;
 static uint8_t region[REGION_BYTES];
 static uint32_t nmapped;
@@ -59,11 +59,11 @@ static inline void begin_server(void)
 	};
 
 	memset(&shared, 0, sizeof(shared));
-	shared.window.magic = MMC_OFFLOAD_MAGIC;
-	shared.window.version = MMC_OFFLOAD_VERSION;
+	shared.bridge.magic = MMC_OFFLOAD_MAGIC;
+	shared.bridge.version = MMC_OFFLOAD_VERSION;
 	nrings = 0;
 	CHECK_EQ(mmc_engine_create_stepped(&engine), 0);
-	CHECK_EQ(mmc_server_create(engine, &shared.window, sizeof(shared),
+	CHECK_EQ(mmc_server_create(engine, &shared.bridge, sizeof(shared),
 				   &host, NULL, &server),
 		 0);
 }
@@ -77,9 +77,9 @@ static inline void end_server(void)
 
 static inline void put(const struct mmc_offload_command *command)
 {
-	struct mmc_offload_ring *ring = &shared.window.commands;
+	struct mmc_offload_ring *ring = &shared.bridge.commands;
 
-	shared.window.command[ring->nproduced % MMC_OFFLOAD_COMMANDS] =
+	shared.bridge.command[ring->nproduced % MMC_OFFLOAD_COMMANDS] =
 		*command;
 	mmc_ring_produce(ring);
 }
@@ -88,7 +88,7 @@ static inline void put(const struct mmc_offload_command *command)
 static inline int call(uint32_t kind, uint32_t number, const void *arguments,
 		       uint32_t nbytes)
 {
-	struct mmc_offload_mailbox *mailbox = &shared.window.mailbox;
+	struct mmc_offload_mailbox *mailbox = &shared.bridge.mailbox;
 
 	mailbox->stream = number;
 	mailbox->request = number;
@@ -123,8 +123,8 @@ static inline void open_all(void)
 
 	CHECK_EQ(mmc_udp_interface("", 1, &options.interface), 0);
 	CHECK_EQ(call(MMC_OFFLOAD_OPEN, 0, &options, sizeof(options)), 0);
-	CHECK_EQ(call(MMC_OFFLOAD_CONNECT, 0, shared.window.mailbox.body,
-		      shared.window.mailbox.body_bytes),
+	CHECK_EQ(call(MMC_OFFLOAD_CONNECT, 0, shared.bridge.mailbox.body,
+		      shared.bridge.mailbox.body_bytes),
 		 0);
 	CHECK_EQ(call(MMC_OFFLOAD_CREATE, 0, &stream, sizeof(stream)), 0);
 	CHECK_EQ(call(MMC_OFFLOAD_REGION, 0, whole, sizeof(whole)), 0);

@@ -10,7 +10,7 @@ static void unknown_calls_break_the_abi(void)
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
 		begin_server();
 		CHECK_EQ(call(kinds[i], 0, NULL, 0), -MMC_EINVAL);
-		CHECK(strstr(shared.window.mailbox.text, "ABI") != NULL);
+		CHECK(strstr(shared.bridge.mailbox.text, "ABI") != NULL);
 		CHECK(mmc_server_is_broken(server));
 		end_server();
 	}
@@ -89,7 +89,7 @@ static void regions_in_use(void)
 	put(&command);
 	CHECK_EQ(call(MMC_OFFLOAD_UNREGION, 0, &zero, sizeof(zero)),
 		 -MMC_EINVAL);
-	CHECK(strstr(shared.window.mailbox.text, "in flight") != NULL);
+	CHECK(strstr(shared.bridge.mailbox.text, "in flight") != NULL);
 	CHECK_EQ(nmapped, 1);
 	/* Closing the stream gives the operation up. */
 	CHECK_EQ(call(MMC_OFFLOAD_CLOSE, 0, NULL, 0), 0);
@@ -107,9 +107,9 @@ static void secrets_are_wiped(void)
 	open_all();
 	CHECK_EQ(call(MMC_OFFLOAD_PROTECT, 0, secret, sizeof(secret)),
 		 -MMC_EINVAL);
-	CHECK(strstr(shared.window.mailbox.text, "PROTECT=off") != NULL);
+	CHECK(strstr(shared.bridge.mailbox.text, "PROTECT=off") != NULL);
 	for (uint32_t i = 0; i < sizeof(secret); i++)
-		CHECK_EQ(shared.window.mailbox.body[i], 0);
+		CHECK_EQ(shared.bridge.mailbox.body[i], 0);
 	end_server();
 }
 
@@ -121,11 +121,11 @@ static void failures_are_told(void)
 	begin_server();
 	open_all();
 	CHECK_EQ(call(MMC_OFFLOAD_FAILURE, 0, NULL, 0), 0);
-	memcpy(&failure, shared.window.mailbox.body, sizeof(failure));
+	memcpy(&failure, shared.bridge.mailbox.body, sizeof(failure));
 	CHECK_EQ(failure.error, 0);
 	CHECK_EQ(call(MMC_OFFLOAD_FAIL, 0, &error, sizeof(error)), 0);
 	CHECK_EQ(call(MMC_OFFLOAD_FAILURE, 0, NULL, 0), 0);
-	memcpy(&failure, shared.window.mailbox.body, sizeof(failure));
+	memcpy(&failure, shared.bridge.mailbox.body, sizeof(failure));
 	CHECK_EQ(failure.error, -MMC_EGONE);
 	end_server();
 }

@@ -17,7 +17,7 @@ static struct mmc_offload_command gather(void)
 /* Makes progress until a completion is in the ring, and takes it out. */
 static struct mmc_offload_completion await_completion(void)
 {
-	struct mmc_offload_ring *ring = &shared.window.completions;
+	struct mmc_offload_ring *ring = &shared.bridge.completions;
 	struct mmc_offload_completion completion;
 
 	while (mmc_ring_count(ring) == 0) {
@@ -25,7 +25,7 @@ static struct mmc_offload_completion await_completion(void)
 		mmc_engine_step(engine);
 	}
 	completion =
-		shared.window
+		shared.bridge
 			.completion[ring->nconsumed % MMC_OFFLOAD_REQUESTS];
 	mmc_ring_consume(ring);
 	return completion;
@@ -76,7 +76,7 @@ static void armed_hosts_are_rung_for(void)
 	put(&command);
 	await_completion();
 	CHECK_EQ(nrings, 0);
-	mmc_ring_arm(&shared.window.completions);
+	mmc_ring_arm(&shared.bridge.completions);
 	put(&command);
 	await_completion();
 	CHECK_EQ(nrings, 1);
@@ -116,7 +116,7 @@ static void broken_commands(void)
 		/* Then it does nothing more. */
 		put(&commands[i]);
 		CHECK(!mmc_server_progress(server));
-		CHECK_EQ(mmc_ring_count(&shared.window.completions), 0);
+		CHECK_EQ(mmc_ring_count(&shared.bridge.completions), 0);
 		end_server();
 	}
 }
@@ -140,23 +140,23 @@ static void overfull_rings(void)
 {
 	begin_server();
 	open_all();
-	shared.window.commands.nproduced += MMC_OFFLOAD_COMMANDS + 1;
+	shared.bridge.commands.nproduced += MMC_OFFLOAD_COMMANDS + 1;
 	mmc_server_progress(server);
 	CHECK(mmc_server_is_broken(server));
 	end_server();
 }
 
-static void other_windows_are_refused(void)
+static void other_bridges_are_refused(void)
 {
 	begin_server();
 	end_server();
 	CHECK_EQ(mmc_engine_create_stepped(&engine), 0);
-	CHECK_EQ(mmc_server_create(engine, &shared.window,
-				   sizeof(shared.window) - 1, NULL, NULL,
+	CHECK_EQ(mmc_server_create(engine, &shared.bridge,
+				   sizeof(shared.bridge) - 1, NULL, NULL,
 				   &server),
 		 -MMC_EINVAL);
-	shared.window.version++;
-	CHECK_EQ(mmc_server_create(engine, &shared.window, sizeof(shared), NULL,
+	shared.bridge.version++;
+	CHECK_EQ(mmc_server_create(engine, &shared.bridge, sizeof(shared), NULL,
 				   NULL, &server),
 		 -MMC_EINVAL);
 	mmc_engine_destroy(engine);
@@ -165,4 +165,4 @@ static void other_windows_are_refused(void)
 CHECK_MAIN(CHECK_TEST(operations_end), CHECK_TEST(impossible_operations_fail),
 	   CHECK_TEST(armed_hosts_are_rung_for), CHECK_TEST(broken_commands),
 	   CHECK_TEST(numbers_in_flight), CHECK_TEST(overfull_rings),
-	   CHECK_TEST(other_windows_are_refused))
+	   CHECK_TEST(other_bridges_are_refused))

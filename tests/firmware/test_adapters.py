@@ -16,7 +16,7 @@ import pytest
 import run_mpi
 from support import require_tool
 
-# The tests of tests/mpi/test_proxy.py that are about results, not about processes.
+# The tests of tests/mpi/test_proxy*.py that are about results, not about processes.
 RESULTS = "results or settings or many or derived or large or adapter"
 # Of these, some that cover every form of a collective, and losses.
 SOME = (

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 from mpi4py import MPI
+from proxied import WHO, Make, Proxies
 
 from mpimcast import Intracomm
 
@@ -97,5 +98,42 @@ def make_opened(make_comm: Callable[..., Intracomm]) -> Callable[..., Intracomm]
         comm = make_comm(**settings)
         comm.Allgather(np.zeros(1), np.zeros(comm.size))
         return comm
+
+    return make_one
+
+
+@pytest.fixture(scope="module")
+def proxies() -> Iterator[Proxies]:
+    """Yield the proxies of this run, and end them."""
+    made = Proxies(MPI.Intracomm(MPI.COMM_WORLD))
+    yield made
+    made.end()
+
+
+@pytest.fixture(scope="module")
+def adapter(request: pytest.FixtureRequest) -> str:
+    """Return the name of adapters to be used instead of proxies; "" for none."""
+    return str(request.config.getoption("--adapter"))
+
+
+@pytest.fixture
+def make_proxied(make_comm: Make, proxies: Proxies, adapter: str) -> Make:
+    """Return a function that makes communicators some of whose ranks have proxies.
+
+    With --adapter, these have adapters instead.
+    """
+    rank = MPI.COMM_WORLD.rank
+
+    def make_one(who: str, **settings: object) -> Intracomm:
+        has_one = WHO[who](rank)
+        # Beside adapters, some of the other ranks have a proxy.
+        has_any = has_one or (adapter != "" and rank % 4 == 2)
+        chosen = {
+            "progress": "proxy" if has_any else "auto",
+            "proxy": adapter if has_one and adapter else proxies.name,
+            "node_bytes": 0,
+            "choice": "always",
+        }
+        return make_comm(**{**chosen, **settings})
 
     return make_one

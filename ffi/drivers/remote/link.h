@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The host's end of a window of the offload ABI: its connection to the process that
+ * The host's end of a bridge of the offload ABI: its connection to the process that
  * carries out its operations, or that has an adapter do so. What that process writes in
- * the window is not believed further than its answers can be checked.
+ * the bridge is not believed further than its answers can be checked.
  */
 #ifndef MMC_DRIVERS_REMOTE_LINK_H
 #define MMC_DRIVERS_REMOTE_LINK_H
@@ -16,8 +16,8 @@ struct mmc_link {
 	int socket;    /* becomes readable when the runner has ended */
 	int bell_fd;   /* the runner rings it for this process */
 	int runner_fd; /* this process rings it for the runner */
-	struct mmc_offload_window *window;
-	uint8_t *mapped; /* the window's file, or an adapter's memory */
+	struct mmc_offload_bridge *bridge;
+	uint8_t *mapped; /* the bridge's file, or an adapter's memory */
 	size_t mapped_bytes;
 	uint8_t *
 		region; /* region 0 in an adapter's memory; NULL: there is no adapter */
@@ -46,8 +46,8 @@ struct mmc_link_call {
 };
 
 /*
- * Connects to the runner that listens as `name`, and passes it a new window whose mailbox
- * takes `mailbox_bytes`; 0: only asks who it is, and creates no window. Returns 0;
+ * Connects to the runner that listens as `name`, and passes it a new bridge whose mailbox
+ * takes `mailbox_bytes`; 0: only asks who it is, and creates no bridge. Returns 0;
  * -MMC_ENODEV if nobody has that name; or -MMC_EINVAL, -MMC_ENOMEM or -MMC_EIO, with the
  * reason in mmc_last_error().
  */
@@ -91,7 +91,7 @@ bool mmc_link_arm(struct mmc_link *link);
  */
 bool mmc_link_is_whole(struct mmc_link *link, uint64_t now_ns);
 
-/* Ends the connection and unmaps the window: the runner gives up what is in flight. */
+/* Ends the connection and unmaps the bridge: the runner gives up what is in flight. */
 void mmc_link_close(struct mmc_link *link);
 
 #endif

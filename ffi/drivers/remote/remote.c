@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "drivers/remote/remote.h"
+#include "drivers/remote/endpoint.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include "offload/meeting.h"
 #include "support/bits.h"
 #include "support/clock.h"
 #include "support/error.h"
@@ -14,180 +12,9 @@
 /* Of the mailbox, besides addresses: any other argument or answer is shorter. */
 #define MAILBOX_BYTES (64 << 10)
 
-/* Every stage has at least so many bytes, and a power of two of them. */
-#define STAGE_BYTES_MIN (64 << 10)
-
-struct mmc_remote {
-	struct mmc_endpoint endpoint;
-	struct mmc_link link;
-	uint32_t nranks;
-	uint8_t address[MMC_ADDRESS_BYTES_MAX];
-	bool reported; /* an event has told that the runner has ended */
-	struct mmc_offload_completion ended[MMC_OFFLOAD_REQUESTS];
-	bool is_shared[MMC_OFFLOAD_REGIONS]; /* by the number of a region */
-	struct mmc_stage *stages;	     /* that no operation uses */
-	uint64_t staged_bytes; /* of an adapter's memory, that stages have */
-};
-
-static struct mmc_remote *remote_of(struct mmc_endpoint *endpoint)
-{
-	return (struct mmc_remote *)endpoint;
-}
-
 struct mmc_link *mmc_remote_link(struct mmc_endpoint *endpoint)
 {
-	return &remote_of(endpoint)->link;
-}
-
-/* ---- regions and stages -------------------------------------------------- */
-
-/*
- * Lets the runner use `nbytes` of the file `fd`, as a region of that number. An adapter
- * cannot use other memory than its own.
- */
-static int share(struct mmc_endpoint *endpoint, int fd, uint64_t nbytes,
-		 uint32_t *region)
-{
-	struct mmc_remote *remote = remote_of(endpoint);
-	uint32_t number = 0;
-	int rv;
-
-	if (remote->link.region != NULL)
-		return -MMC_ENODEV;
-	while (number < MMC_OFFLOAD_REGIONS && remote->is_shared[number])
-		number++;
-	if (number == MMC_OFFLOAD_REGIONS) {
-		mmc_error_set("a proxy maps at most %d regions of a team",
-			      MMC_OFFLOAD_REGIONS);
-		return -MMC_ENOMEM;
-	}
-	rv = mmc_link_share(&remote->link, number, fd, nbytes);
-	if (rv != 0)
-		return rv;
-	remote->is_shared[number] = true;
-	*region = number;
-	return 0;
-}
-
-/* Ends what share() has begun: the runner unmaps that memory. */
-static void unshare(struct mmc_endpoint *endpoint, uint32_t region)
-{
-	const uint64_t number = region;
-
-	mmc_link_call(&remote_of(endpoint)->link,
-		      &(struct mmc_link_call){
-			      .kind = MMC_OFFLOAD_UNREGION,
-			      .arguments = &number,
-			      .argument_bytes = sizeof(number),
-		      });
-	remote_of(endpoint)->is_shared[region] = false;
-}
-
-uint32_t mmc_remote_count_regions(struct mmc_endpoint *endpoint)
-{
-	const struct mmc_remote *remote = remote_of(endpoint);
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < MMC_OFFLOAD_REGIONS; i++)
-		count += remote->is_shared[i];
-	return count;
-}
-
-static void free_stage(struct mmc_remote *remote, struct mmc_stage *stage)
-{
-	unshare(&remote->endpoint, stage->region);
-	munmap(stage->bytes, stage->nbytes);
-	free(stage);
-}
-
-/* Cuts a stage off an adapter's memory, to which no stage goes back. */
-static bool cut_stage(struct mmc_remote *remote, struct mmc_stage *stage)
-{
-	uint64_t left_bytes = remote->link.region_bytes - remote->staged_bytes;
-
-	if (stage->nbytes > left_bytes) {
-		mmc_error_set(
-			"%llu bytes of results do not fit in the adapter's "
-			"memory, of which %llu are left",
-			(unsigned long long)stage->nbytes,
-			(unsigned long long)left_bytes);
-		return false;
-	}
-	stage->bytes = remote->link.region + remote->staged_bytes;
-	stage->offset_bytes = remote->staged_bytes;
-	remote->staged_bytes += stage->nbytes;
-	return true;
-}
-
-/* Creates memory for a stage, and shares it. Returns whether that worked. */
-static bool create_stage(struct mmc_remote *remote, struct mmc_stage *stage)
-{
-	void *bytes = NULL;
-	int fd;
-	int rv;
-
-	fd = mmc_meeting_create(stage->nbytes, &bytes);
-	if (fd < 0) {
-		mmc_error_set("cannot create %llu bytes of shared memory",
-			      (unsigned long long)stage->nbytes);
-		return false;
-	}
-	stage->bytes = bytes;
-	rv = share(&remote->endpoint, fd, stage->nbytes, &stage->region);
-	close(fd);
-	if (rv != 0)
-		munmap(bytes, stage->nbytes);
-	return rv == 0;
-}
-
-static struct mmc_stage *new_stage(struct mmc_remote *remote, uint64_t nbytes)
-{
-	struct mmc_stage *stage = calloc(1, sizeof(*stage));
-	bool made;
-
-	if (stage == NULL)
-		return NULL;
-	stage->nbytes = STAGE_BYTES_MIN;
-	while (stage->nbytes < nbytes)
-		stage->nbytes *= 2;
-	made = remote->link.region != NULL ? cut_stage(remote, stage)
-					   : create_stage(remote, stage);
-	if (made)
-		return stage;
-	free(stage);
-	return NULL;
-}
-
-struct mmc_stage *mmc_remote_take_stage(struct mmc_endpoint *endpoint,
-					uint64_t nbytes)
-{
-	struct mmc_remote *remote = remote_of(endpoint);
-
-	for (struct mmc_stage **at = &remote->stages; *at != NULL;) {
-		struct mmc_stage *stage = *at;
-
-		if (stage->nbytes < nbytes && remote->link.region != NULL) {
-			at = &stage->next;
-			continue;
-		}
-		*at = stage->next;
-		if (stage->nbytes >= nbytes)
-			return stage;
-		/* It would never be used by operations like the present ones. */
-		free_stage(remote, stage);
-	}
-	return new_stage(remote, nbytes);
-}
-
-void mmc_remote_give_stage(struct mmc_endpoint *endpoint,
-			   struct mmc_stage *stage)
-{
-	struct mmc_remote *remote = remote_of(endpoint);
-
-	if (stage == NULL)
-		return;
-	stage->next = remote->stages;
-	remote->stages = stage;
+	return &mmc_remote_of(endpoint)->link;
 }
 
 /* ---- the driver ---------------------------------------------------------- */
@@ -200,13 +27,14 @@ static uint64_t remote_now_ns(struct mmc_endpoint *endpoint)
 
 static void remote_address(struct mmc_endpoint *endpoint, uint8_t *address)
 {
-	memcpy(address, remote_of(endpoint)->address, endpoint->address_bytes);
+	memcpy(address, mmc_remote_of(endpoint)->address,
+	       endpoint->address_bytes);
 }
 
 static int remote_connect(struct mmc_endpoint *endpoint,
 			  const uint8_t *addresses)
 {
-	struct mmc_remote *remote = remote_of(endpoint);
+	struct mmc_remote *remote = mmc_remote_of(endpoint);
 
 	return mmc_link_call(&remote->link,
 			     &(struct mmc_link_call){
@@ -222,7 +50,7 @@ static int remote_connect(struct mmc_endpoint *endpoint,
 static int remote_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 		       unsigned nmax)
 {
-	struct mmc_remote *remote = remote_of(endpoint);
+	struct mmc_remote *remote = mmc_remote_of(endpoint);
 	unsigned nevents = 0;
 
 	while (nevents < mmc_min_u32(nmax, MMC_OFFLOAD_REQUESTS) &&
@@ -265,7 +93,7 @@ static int remote_send(struct mmc_endpoint *endpoint,
 static unsigned remote_fds(struct mmc_endpoint *endpoint, int *fds,
 			   unsigned *ncontrol)
 {
-	struct mmc_remote *remote = remote_of(endpoint);
+	struct mmc_remote *remote = mmc_remote_of(endpoint);
 
 	*ncontrol = 0;
 	fds[0] = remote->link.bell_fd;
@@ -275,7 +103,7 @@ static unsigned remote_fds(struct mmc_endpoint *endpoint, int *fds,
 
 static bool remote_arm(struct mmc_endpoint *endpoint)
 {
-	struct mmc_remote *remote = remote_of(endpoint);
+	struct mmc_remote *remote = mmc_remote_of(endpoint);
 
 	return mmc_link_arm(&remote->link) && !remote->reported;
 }
@@ -283,7 +111,7 @@ static bool remote_arm(struct mmc_endpoint *endpoint)
 /* When to look whether a runner that has operations still answers. */
 static uint64_t remote_deadline_ns(struct mmc_endpoint *endpoint)
 {
-	const struct mmc_remote *remote = remote_of(endpoint);
+	const struct mmc_remote *remote = mmc_remote_of(endpoint);
 
 	return remote->link.ninflight > 0 && !remote->reported
 		       ? remote->link.beat_ns
@@ -292,17 +120,9 @@ static uint64_t remote_deadline_ns(struct mmc_endpoint *endpoint)
 
 static void remote_close(struct mmc_endpoint *endpoint)
 {
-	struct mmc_remote *remote = remote_of(endpoint);
+	struct mmc_remote *remote = mmc_remote_of(endpoint);
 
-	while (remote->stages != NULL) {
-		struct mmc_stage *stage = remote->stages;
-
-		remote->stages = stage->next;
-		/* The runner unmaps all regions when the link is closed. */
-		if (remote->link.region == NULL)
-			munmap(stage->bytes, stage->nbytes);
-		free(stage);
-	}
+	mmc_remote_free_bounces(remote);
 	mmc_link_close(&remote->link);
 	free(remote);
 }
@@ -316,7 +136,7 @@ static int remote_share_memory(struct mmc_endpoint *endpoint, int fd,
 			       size_t nbytes, struct mmc_region *region)
 {
 	uint32_t number;
-	int rv = share(endpoint, fd, nbytes, &number);
+	int rv = mmc_remote_share(endpoint, fd, nbytes, &number);
 
 	if (rv == 0)
 		region->handle = (void *)(uintptr_t)number;
@@ -326,7 +146,7 @@ static int remote_share_memory(struct mmc_endpoint *endpoint, int fd,
 static void remote_deregister_memory(struct mmc_endpoint *endpoint,
 				     struct mmc_region *region)
 {
-	unshare(endpoint, mmc_remote_region(region));
+	mmc_remote_unshare(endpoint, mmc_remote_region(region));
 }
 
 static const struct mmc_driver remote_driver = {
@@ -373,7 +193,7 @@ static int open_team(struct mmc_remote *remote,
 			   });
 	if (rv != 0)
 		return rv;
-	mailbox = &remote->link.window->mailbox;
+	mailbox = &remote->link.bridge->mailbox;
 	remote->endpoint.address_bytes = mailbox->body_bytes;
 	if (mailbox->body_bytes > 0 &&
 	    mailbox->body_bytes <= sizeof(remote->address))

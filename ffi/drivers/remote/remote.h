@@ -16,8 +16,8 @@
 	((struct mmc_offload_place){ .region = MMC_OFFLOAD_NOWHERE })
 
 /* Memory of which the runner has a copy in its address space, and shares every byte. */
-struct mmc_stage {
-	struct mmc_stage
+struct mmc_bounce {
+	struct mmc_bounce
 		*next; /* in the endpoint's list of those that are free */
 	uint8_t *bytes;
 	uint64_t nbytes;
@@ -42,17 +42,17 @@ struct mmc_link *mmc_remote_link(struct mmc_endpoint *endpoint);
  * Returns memory of at least `nbytes` that this process and the runner share, for the use
  * of one operation; NULL if there is none, with the reason in mmc_last_error().
  */
-struct mmc_stage *mmc_remote_take_stage(struct mmc_endpoint *endpoint,
-					uint64_t nbytes);
+struct mmc_bounce *mmc_remote_take_bounce(struct mmc_endpoint *endpoint,
+					  uint64_t nbytes);
 
 /* Takes memory back from an operation that has ended; NULL is allowed. */
-void mmc_remote_give_stage(struct mmc_endpoint *endpoint,
-			   struct mmc_stage *stage);
+void mmc_remote_give_bounce(struct mmc_endpoint *endpoint,
+			    struct mmc_bounce *bounce);
 
 /* Returns the number in the ABI of a region that the driver's share_memory() has made. */
 uint32_t mmc_remote_region(const struct mmc_region *region);
 
-/* Returns how many regions the runner has mapped, those of stages included. */
+/* Returns how many regions the runner has mapped, those of bounces included. */
 uint32_t mmc_remote_count_regions(struct mmc_endpoint *endpoint);
 
 #endif

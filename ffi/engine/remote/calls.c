@@ -115,7 +115,7 @@ uint32_t mmc_remote_strangers(struct mmc_team *team,
 
 	if (rv != 0)
 		return 0;
-	return mmc_min_u32(link->window->mailbox.body_bytes, most_bytes) /
+	return mmc_min_u32(link->bridge->mailbox.body_bytes, most_bytes) /
 	       sizeof(*strangers);
 }
 

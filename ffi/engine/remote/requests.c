@@ -40,14 +40,14 @@ static uint64_t extent_bytes(const struct mmc_request *request)
 }
 
 /*
- * Copies the blocks between the user's memory and the stage, where they lie one behind
- * the other: this rank's own block to the stage, or, if `out`, all others out of it.
+ * Copies the blocks between the user's memory and the bounce, where they lie one behind
+ * the other: this rank's own block to the bounce, or, if `out`, all others out of it.
  */
 static void copy_blocks(struct mmc_request *request, bool out)
 {
 	const struct mmc_operation *operation = &request->operation;
 	const struct mmc_team_options *team = &request->stream->team->options;
-	uint8_t *staged = request->stage->bytes;
+	uint8_t *bounced = request->bounce->bytes;
 
 	for (uint32_t r = 0; r < team->nranks; r++) {
 		uint64_t nbytes = mmc_operation_block(operation, r);
@@ -57,18 +57,18 @@ static void copy_blocks(struct mmc_request *request, bool out)
 			continue;
 		user = request->base + mmc_operation_offset(operation, r);
 		if (out && r != team->rank)
-			memcpy(user, staged, nbytes);
+			memcpy(user, bounced, nbytes);
 		else if (!out && r == team->rank)
-			memcpy(staged, user, nbytes);
-		staged += nbytes;
+			memcpy(bounced, user, nbytes);
+		bounced += nbytes;
 	}
 }
 
 /*
  * Writes the tables of an Allgatherv to `at`: the bytes of the blocks, and where they
- * begin, which is one behind the other if they are staged.
+ * begin, which is one behind the other if they are bounced.
  */
-static void write_tables(const struct mmc_request *request, bool staged,
+static void write_tables(const struct mmc_request *request, bool bounced,
 			 uint8_t *at)
 {
 	const struct mmc_operation *operation = &request->operation;
@@ -79,7 +79,7 @@ static void write_tables(const struct mmc_request *request, bool staged,
 	for (uint32_t r = 0; r < nranks; r++) {
 		tables[r] = operation->blocks_bytes[r];
 		tables[nranks + r] =
-			staged ? packed : mmc_operation_offset(operation, r);
+			bounced ? packed : mmc_operation_offset(operation, r);
 		packed += operation->blocks_bytes[r];
 	}
 }
@@ -113,36 +113,36 @@ static int place(struct mmc_request *request,
 	struct mmc_stream *stream = request->stream;
 	struct mmc_team *team = stream->team;
 	uint64_t tables = table_bytes(request);
-	bool staged = !find_shared(request, &command->recv);
-	uint64_t staged_bytes =
-		staged ? mmc_operation_total(&request->operation,
-					     team->options.nranks)
-		       : 0;
-	/* The tables lie behind what is staged, where a uint64_t may lie. */
-	uint64_t tables_at = (staged_bytes + 7) / 8 * 8;
+	bool bounced = !find_shared(request, &command->recv);
+	uint64_t bounced_bytes =
+		bounced ? mmc_operation_total(&request->operation,
+					      team->options.nranks)
+			: 0;
+	/* The tables lie behind what is bounced, where a uint64_t may lie. */
+	uint64_t tables_at = (bounced_bytes + 7) / 8 * 8;
 
 	command->tables = MMC_REMOTE_NOWHERE;
-	if (staged)
+	if (bounced)
 		command->recv = MMC_REMOTE_NOWHERE;
-	if (staged_bytes + tables == 0)
+	if (bounced_bytes + tables == 0)
 		return 0;
-	request->stage =
-		mmc_remote_take_stage(team->endpoint, tables_at + tables);
-	if (request->stage == NULL)
+	request->bounce =
+		mmc_remote_take_bounce(team->endpoint, tables_at + tables);
+	if (request->bounce == NULL)
 		return -MMC_ENOMEM;
-	if (staged_bytes > 0) {
-		command->recv.region = request->stage->region;
-		command->recv.offset_bytes = request->stage->offset_bytes;
+	if (bounced_bytes > 0) {
+		command->recv.region = request->bounce->region;
+		command->recv.offset_bytes = request->bounce->offset_bytes;
 		copy_blocks(request, false);
 	}
 	if (tables > 0) {
-		command->tables.region = request->stage->region;
+		command->tables.region = request->bounce->region;
 		command->tables.offset_bytes =
-			request->stage->offset_bytes + tables_at;
-		write_tables(request, staged,
-			     request->stage->bytes + tables_at);
+			request->bounce->offset_bytes + tables_at;
+		write_tables(request, bounced,
+			     request->bounce->bytes + tables_at);
 	}
-	request->staged = staged_bytes > 0;
+	request->bounced = bounced_bytes > 0;
 	return 0;
 }
 
@@ -246,11 +246,12 @@ static struct mmc_request *take(struct mmc_team *team, uint32_t number)
 	return request;
 }
 
-static void give_stage(struct mmc_request *request)
+static void give_bounce(struct mmc_request *request)
 {
-	mmc_remote_give_stage(request->stream->team->endpoint, request->stage);
-	request->stage = NULL;
-	request->staged = false;
+	mmc_remote_give_bounce(request->stream->team->endpoint,
+			       request->bounce);
+	request->bounce = NULL;
+	request->bounced = false;
 }
 
 static void post_all(struct mmc_team *team)
@@ -274,12 +275,12 @@ void mmc_remote_take_ended(struct mmc_team *team,
 	request->failure = completion->failure;
 	if (request->failure.error == 0) {
 		request->failure.epoch = epoch;
-		if (request->staged)
+		if (request->bounced)
 			copy_blocks(request, true);
 	}
 	__atomic_store_n(&request->stream->unicast_epoch,
 			 completion->unicast_epoch, __ATOMIC_RELAXED);
-	give_stage(request);
+	give_bounce(request);
 	mmc_request_finish(request);
 	mmc_request_recycle(request);
 	post_all(team);
@@ -292,7 +293,7 @@ void mmc_remote_fail_all(struct mmc_team *team)
 
 		if (request == NULL)
 			continue;
-		give_stage(request);
+		give_bounce(request);
 		fail(request, -(int)team->poison.error);
 	}
 	post_all(team);
@@ -382,7 +383,7 @@ void mmc_remote_close_stream(struct mmc_stream *stream)
 			continue;
 		take(team, i);
 		link->ninflight--;
-		give_stage(request);
+		give_bounce(request);
 		request->next = stream->queue;
 		stream->queue = request;
 	}

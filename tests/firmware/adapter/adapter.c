@@ -82,7 +82,7 @@ static void doze(struct adapter *adapter)
 	timeout = mmc_clock_timespec(limit_ns);
 	ppoll(polled, npolled, &timeout, NULL);
 	if (polled[0].revents & POLLIN) {
-		/* The host has put something in its window: the firmware looks there. */
+		/* The host has put something in its bridge: the firmware looks there. */
 		mmc_descriptor_drain(adapter->attachment.wake_fd);
 		machine_ring(&adapter->machine);
 	}
@@ -114,24 +114,24 @@ static void *run(void *argument)
 
 /* ---- beginning and end --------------------------------------------------- */
 
-/* Divides the memory behind the program's. Returns whether the window fits. */
-static bool lay_out(struct adapter *adapter, uint64_t window_bytes)
+/* Divides the memory behind the program's. Returns whether the bridge fits. */
+static bool lay_out(struct adapter *adapter, uint64_t bridge_bytes)
 {
 	struct mmc_nic *nic = adapter->machine.nic;
-	struct mmc_offload_window *window;
+	struct mmc_offload_bridge *bridge;
 	uint64_t begin = MACHINE_PROGRAM_BYTES + sizeof(*nic);
 
-	nic->window_offset = (begin + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-	nic->window_bytes = window_bytes;
-	if (window_bytes < sizeof(*window) || window_bytes > MACHINE_BYTES / 8)
+	nic->bridge_offset = (begin + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+	nic->bridge_bytes = bridge_bytes;
+	if (bridge_bytes < sizeof(*bridge) || bridge_bytes > MACHINE_BYTES / 8)
 		return false;
 	nic->region_offset =
-		nic->window_offset +
-		(window_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+		nic->bridge_offset +
+		(bridge_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 	nic->region_bytes = MACHINE_BYTES - nic->region_offset;
-	window = (void *)(adapter->machine.memory + nic->window_offset);
-	window->magic = MMC_OFFLOAD_MAGIC;
-	window->version = MMC_OFFLOAD_VERSION;
+	bridge = (void *)(adapter->machine.memory + nic->bridge_offset);
+	bridge->magic = MMC_OFFLOAD_MAGIC;
+	bridge->version = MMC_OFFLOAD_VERSION;
 	nic->mode = mode;
 	nic->version = MMC_NIC_VERSION;
 	nic->magic = MMC_NIC_MAGIC;
@@ -148,7 +148,7 @@ static bool answer(const struct adapter *adapter, int socket)
 	const struct mmc_nic *nic = adapter->machine.nic;
 	const struct mmc_attached attached = {
 		.memory_bytes = MACHINE_BYTES,
-		.window_offset = nic->window_offset,
+		.bridge_offset = nic->bridge_offset,
 		.region_offset = nic->region_offset,
 		.region_bytes = nic->region_bytes,
 	};
@@ -177,13 +177,13 @@ static void close_adapter(struct mmc_attachment *attachment)
 	free(adapter);
 }
 
-static int begin(struct adapter *adapter, int socket, uint64_t window_bytes)
+static int begin(struct adapter *adapter, int socket, uint64_t bridge_bytes)
 {
 	int rv = machine_create(&adapter->machine);
 
 	adapter->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	adapter->attachment.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (rv == 0 && !lay_out(adapter, window_bytes))
+	if (rv == 0 && !lay_out(adapter, bridge_bytes))
 		rv = -MMC_EINVAL;
 	if (rv == 0)
 		rv = machine_start(&adapter->machine, image);
@@ -212,7 +212,7 @@ static int open_adapter(int socket, struct mmc_attachment **attachment)
 	if (adapter == NULL)
 		return -MMC_ENOMEM;
 	adapter->attachment.socket = socket;
-	rv = begin(adapter, socket, attach.window_bytes);
+	rv = begin(adapter, socket, attach.bridge_bytes);
 	if (rv == 0) {
 		*attachment = &adapter->attachment;
 		return 0;

@@ -111,8 +111,8 @@ struct mmc_nic {
 	uint32_t version; /* MMC_NIC_VERSION */
 	uint32_t mode;	  /* enum mmc_nic_mode */
 	uint32_t rings; /* the firmware sets it to have the host's bell rung */
-	uint64_t window_offset; /* the host's window */
-	uint64_t window_bytes;
+	uint64_t bridge_offset; /* the host's bridge */
+	uint64_t bridge_bytes;
 	uint64_t region_offset; /* region 0 of the host: all its results */
 	uint64_t region_bytes;
 	uint64_t slots_offset; /* the firmware's: where slot 0 begins */

@@ -4,14 +4,14 @@
  * proxy (mpimcast/proxy.h) or the firmware of a network adapter. The process that starts
  * the operations is the host.
  *
- * Host and runner share a window of memory, which serves one team. The host puts
+ * Host and runner share a bridge of memory, which serves one team. The host puts
  * commands in a ring; the runner puts a completion in another ring when an operation has
  * ended. All else is a call: the host writes arguments to the mailbox, and waits until
  * the runner has written the answer there. One call is made at a time.
  *
- * All numbers are little-endian. Nothing in a window is an address: memory is named by
+ * All numbers are little-endian. Nothing in a bridge is an address: memory is named by
  * the number of a region, and an offset in it. The runner believes nothing that it reads
- * in a window before it has checked it.
+ * in a bridge before it has checked it.
  *
  * Doorbells: who has put something in a ring, or has called or answered, rings for the
  * other side only if that is armed. Whoever wants to sleep arms itself, and then looks
@@ -35,13 +35,13 @@
 /* To be raised with every change to this header, or to a structure that it embeds. */
 #define MMC_OFFLOAD_VERSION UINT32_C(1)
 
-/* The most operations of a window that may be in flight. */
+/* The most operations of a bridge that may be in flight. */
 #define MMC_OFFLOAD_REQUESTS 256
 
 /* Entries of the ring of commands: for all operations, and one call. A power of two. */
 #define MMC_OFFLOAD_COMMANDS 512
 
-/* The most streams, and the most regions, that a window may have. */
+/* The most streams, and the most regions, that a bridge may have. */
 #define MMC_OFFLOAD_STREAMS 1024
 #define MMC_OFFLOAD_REGIONS 1024
 
@@ -143,7 +143,7 @@ struct mmc_offload_mailbox {
 	_Alignas(64) uint8_t body[];
 };
 
-struct mmc_offload_window {
+struct mmc_offload_bridge {
 	uint32_t magic;	  /* MMC_OFFLOAD_MAGIC */
 	uint32_t version; /* MMC_OFFLOAD_VERSION */
 	/*

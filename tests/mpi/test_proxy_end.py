@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Who runs whose operations, and what happens when a proxy or an adapter ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from gathering import gather_and_check, require_two_ranks
+from mpi4py import MPI
+from proxied import LIMIT_S, WHO, Make, Process, Proxies
+
+from mpimcast import Error
+from mpimcast._native.proxy import find
+
+pytestmark = pytest.mark.network
+
+
+# ---- who runs what -----------------------------------------------------------
+
+
+def test_explain_adapters(make_proxied: Make, adapter: str) -> None:
+    """Each rank says that firmware runs its operations, or what runs others'."""
+    if not adapter:
+        pytest.skip("runs with --adapter")
+    comms = {who: make_proxied(who) for who in WHO}
+    require_two_ranks(comms["all"])
+    for comm in comms.values():
+        gather_and_check(comm)
+    assert comms["all"].explain(5000).runner.startswith("firmware (process ")
+    said = str(comms["odd"].explain(5000))
+    assert "firmware on rank" in said
+    assert "host on rank 0" in said
+
+
+def test_explain(make_proxied: Make, proxies: Proxies) -> None:
+    """Each rank names the proxy and its process, and tells ranks apart that differ."""
+    comms = {who: make_proxied(who) for who in WHO}
+    require_two_ranks(comms["all"])
+    for comm in comms.values():
+        gather_and_check(comm)
+    name, runner = proxies.name, find(proxies.name)
+    assert runner is not None
+    assert comms["all"].explain(5000).runner == f"proxy {name} (process {runner.pid})"
+    said = str(comms["odd"].explain(5000))
+    assert "; run by host on rank" in said
+    assert f"but proxy {name} on rank" in said
+
+
+def test_ranks_share_a_proxy(make_proxied: Make, proxies: Proxies) -> None:
+    """Ranks that need a proxy at the same time start one, which all of them use."""
+    name = proxies.new_name()
+    comm = make_proxied("all", proxy=name)
+    require_two_ranks(comm)
+    assert find(name) is None
+    comm.Barrier()  # nobody starts it before all have looked
+    gather_and_check(comm)
+    runners = comm.allgather(str(comm.explain(5000).runner))
+    assert len(set(runners)) == 1
+    assert str(find(name)) == runners[0]
+
+
+# ---- the life of a proxy -----------------------------------------------------
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_nothing_is_left(make_proxied: Make, proxies: Proxies, who: str) -> None:
+    """A proxy keeps no bell and no memory of communicators that were freed.
+
+    Sockets do not count, since some stay members of a group for a while on purpose.
+    """
+    require_two_ranks(make_proxied(who))
+    gather_and_check(make_proxied(who))
+    runner = find(proxies.name)
+    assert runner is not None
+
+    def ndescriptors() -> int:
+        found = Path(f"/proc/{runner.pid}/maps").read_text().count("/memfd:")
+        for each in Path(f"/proc/{runner.pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # it has just been closed
+                found += not str(each.readlink()).startswith("socket:")
+        return found
+
+    counts = []
+    for ttl in range(2, 7):  # other settings for the endpoint, so another team
+        comm = make_proxied(who, ttl=ttl)
+        gather_and_check(comm)
+        comm.Free()
+        MPI.COMM_WORLD.Barrier()
+        counts.append(ndescriptors())
+        MPI.COMM_WORLD.Barrier()
+    deadline_s = time.monotonic() + LIMIT_S
+    while ndescriptors() > counts[0]:  # what ranks leave is closed a little later
+        assert time.monotonic() < deadline_s, counts
+        time.sleep(0.01)
+
+
+def test_drain(make_proxied: Make, proxies: Proxies) -> None:
+    """A proxy that drains serves its ranks to the end, and another takes its place."""
+    name = proxies.new_name()
+    old = make_proxied("all", proxy=name)
+    require_two_ranks(old)
+    gather_and_check(old)
+    runner = find(name)
+    assert runner is not None
+    with Process(runner.pid) as process:
+        old.Barrier()
+        if old.rank == 0:
+            process.send(signal.SIGTERM)
+        deadline_s = time.monotonic() + LIMIT_S
+        while find(name) is not None:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.01)
+        old.Barrier()
+        new = make_proxied("all", proxy=name, ttl=2)
+        for comm in (old, new, old, new):
+            gather_and_check(comm)
+        assert new.explain(5000).runner != old.explain(5000).runner
+        assert not process.has_ended(0)
+        old.Barrier()
+        old.Free()
+        assert process.has_ended(LIMIT_S)
+        gather_and_check(new)
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_a_proxy_that_is_killed(make_proxied: Make, proxies: Proxies, who: str) -> None:
+    """All ranks fail within TIMEOUT; another communicator gets a new proxy."""
+    name, timeout_s = proxies.new_name(), 3
+    comm = make_proxied(who, proxy=name, timeout=timeout_s, late_timeout=timeout_s)
+    require_two_ranks(comm)
+    gather_and_check(comm)
+    runner = find(name)
+    assert runner is not None
+    with Process(runner.pid) as process:
+        MPI.COMM_WORLD.Barrier()
+        if comm.rank == 0:
+            process.send(signal.SIGKILL)
+        assert process.has_ended(LIMIT_S)
+    begin_s = time.monotonic()
+    with pytest.raises(Error):
+        gather_and_check(comm)
+    assert time.monotonic() - begin_s < 2 * timeout_s + 1
+    another = make_proxied(who, proxy=name, ttl=2)
+    gather_and_check(another)
+    replaced = find(name)
+    assert replaced is not None
+    assert replaced.pid != runner.pid
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("who", WHO)
+def test_an_adapter_that_stops(
+    make_proxied: Make, adapter: str, who: str, number: signal.Signals
+) -> None:
+    """All ranks fail if adapters are reset, or if their processors stand still."""
+    if not adapter:
+        pytest.skip("runs with --adapter")
+    timeout_s = 2
+    comm = make_proxied(who, timeout=timeout_s, late_timeout=timeout_s)
+    require_two_ranks(comm)
+    gather_and_check(comm)
+    runner = find(adapter)
+    assert runner is not None
+    comm.Barrier()
+    if comm.rank == 0:
+        for task in Path(f"/proc/{runner.pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                os.kill(int(child), number)
+    begin_s = time.monotonic()
+    with pytest.raises(Error):
+        gather_and_check(comm)
+    assert time.monotonic() - begin_s < 4 * timeout_s + 1
+    gather_and_check(make_proxied(who, ttl=2))
+
+
+def test_no_process_of_the_launcher(make_proxied: Make, proxies: Proxies) -> None:
+    """A proxy has none of the variables by which an MPI library finds its job."""
+    comm = make_proxied("all")
+    require_two_ranks(comm)
+    gather_and_check(comm)
+    runner = find(proxies.name)
+    assert runner is not None
+    variables = Path(f"/proc/{runner.pid}/environ").read_bytes().split(b"\0")
+    assert not [each for each in variables if each.startswith((b"PMI", b"OMPI_COMM"))]
+    maps = Path(f"/proc/{runner.pid}/maps").read_text()
+    assert "libmpi" not in maps
