@@ -175,7 +175,8 @@ static void cancels(void)
 	CHECK_EQ(begin(&job.ranks[0], &operation), MMC_EAGAIN);
 	mmc_request_cancel(job.ranks[0].request);
 	CHECK_EQ(mmc_request_wait(job.ranks[0].request, 0), -MMC_ECANCELED);
-	CHECK(begin(&job.ranks[1], &other) >= 0);
+	/* It may have learned of that before, and then fails at once. */
+	CHECK(begin(&job.ranks[1], &other) != 0);
 	CHECK(finish(&job.ranks[1]) < 0);
 	mmc_request_free(job.ranks[0].request);
 	/* Nothing more is possible on the stream. */
