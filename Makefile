@@ -10,11 +10,11 @@ PIP := $(PY) -m pip --disable-pip-version-check --quiet install
 # Debian packages: a build needs PACKAGES, the tests use TEST_PACKAGES.
 PACKAGES := git make gcc libc6-dev python3-dev python3-venv
 TEST_PACKAGES := $(PACKAGES) clang libclang-rt-14-dev valgrind \
-	gcc-aarch64-linux-gnu gcc-riscv64-unknown-elf iproute2 nftables procps \
+	gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-unknown-elf iproute2 nftables procps \
 	xz-utils flex bison bc rdma-core ibverbs-providers ibverbs-utils \
 	libibverbs-dev librdmacm-dev python3-pyverbs \
 	slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libpmix-dev \
-	shellcheck qemu-user qemu-system-misc
+	shellcheck qemu-user qemu-system-misc spin
 
 # The guest, a virtual machine that has RDMA for the tests in tests/verbs, occupies one
 # processor. Its tests run in parallel with others that need no exact timing: all these

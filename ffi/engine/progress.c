@@ -339,7 +339,9 @@ uint64_t mmc_engine_coalescing_ns(const struct mmc_engine *engine)
 bool mmc_engine_has_pending(const struct mmc_engine *engine)
 {
 	for (struct mmc_team *team = engine->teams; team != NULL;
-	     team = team->next)
+	     team = team->next) {
+		if (mmc_team_is_remote(team) && team->posted->count > 0)
+			return true;
 		for (uint32_t i = 0; i < team->nstreams; i++) {
 			const struct mmc_stream *stream = team->streams[i];
 
@@ -347,6 +349,7 @@ bool mmc_engine_has_pending(const struct mmc_engine *engine)
 			    !mmc_epochs_all_ended(&stream->epochs))
 				return true;
 		}
+	}
 	return false;
 }
 

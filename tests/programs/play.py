@@ -4,6 +4,9 @@
 It is started on several ranks as ``python play.py COUNT SEED``, and on several hosts as
 ``python play.py COUNT SEED verbs``. Rank 0 draws programs,
 shrinks a program that goes wrong, and prints a line of JSON about all programs.
+
+On one host some communicators have a proxy, on all ranks or on some. The ranks start
+it, and end it.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import faulthandler
 import itertools
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -24,6 +28,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from mpi4py import MPI
 from player import GROUPS, Player
 from program import Program, programs
+
+from mpimcast._native.proxy import find
 
 LIMIT_S = 40  # for one program
 
@@ -57,6 +63,33 @@ def choices(number: int, transport: str, *, hosts: bool) -> list[dict[str, Any]]
         {"transport": f"shm,{transport}" if hosts else "shm", "min_bytes": 0},
         {"transport": f"shm,{transport}", "min_bytes": 400, "node_bytes": "400K"},
     ]
+
+
+def proxied(number: int, name: str, rank: int) -> list[dict[str, Any]]:
+    """Return the settings of further communicators, whose ranks have a proxy or not.
+
+    Parameters
+    ----------
+    number
+        The seed.
+    name
+        The proxy's name.
+    rank
+        This rank, whose own settings are returned.
+    """
+    lossy, worse, late, *_ = choices(number, "udp", hosts=False)
+    who = (True, rank % 2 == 1, rank % 2 == 0)
+    return [
+        {**chosen, "progress": "proxy" if has_one else "auto", "proxy": name}
+        for chosen, has_one in zip((lossy, worse, late), who, strict=True)
+    ]
+
+
+def end(name: str) -> None:
+    """End the proxy, if there is one."""
+    runner = find(name)
+    if runner is not None:
+        os.kill(runner.pid, signal.SIGTERM)
 
 
 class Rank:
@@ -115,7 +148,12 @@ def main() -> None:
     """Run one rank."""
     count, number = map(int, sys.argv[1:3])
     (transport,) = sys.argv[3:] or ["udp"]
-    chosen = choices(number, transport, hosts=len(sys.argv) > 3)
+    hosts = len(sys.argv) > 3
+    chosen = choices(number, transport, hosts=hosts)
+    world = MPI.COMM_WORLD
+    name = world.bcast(f"programs-{os.getpid()}-{time.time_ns():x}")
+    if not hosts:
+        chosen += proxied(number, name, world.rank)
     with Player(chosen) as player:
         rank = Rank(player)
 
@@ -143,10 +181,12 @@ def main() -> None:
         told = {
             "programs": rank.nplayed,
             "moved": player.nmoved,
+            "proxied": player.nproxied,
             "seconds": time.monotonic() - begin_s,
             **player.totals,
         }
     if rank.world.rank == 0:
+        end(name)
         print(json.dumps(told))
 
 

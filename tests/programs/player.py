@@ -223,11 +223,14 @@ class Player:
         Sums of the counters of all communicators that programs used.
     nmoved : int
         Number of steps done at a different place than in the common order.
+    nproxied : int
+        Number of operations that a proxy has run for this rank.
     """
 
     def __init__(self, settings: Sequence[dict[str, Any]]) -> None:
         self.totals: dict[str, int] = {}
         self.nmoved = 0
+        self.nproxied = 0
         self._settings = settings
         world = MPI.COMM_WORLD
         self._plain = {name: world.Split(*f(world)) for name, f in GROUPS.items()}
@@ -257,8 +260,11 @@ class Player:
         self.nmoved += sum(map(tuple.__ne__, steps, program.steps))
         rng = random.Random(f"{program.salt} {world_rank}")
         outcomes = self._play(program, comms, steps, rng)
-        for comm in comms:
-            for name, value in comm.stats().items():
+        for (settings, *_), comm in zip(program.comms, comms, strict=True):
+            stats = comm.stats()
+            if self._settings[settings].get("progress") == "proxy":
+                self.nproxied += stats["epochs"]
+            for name, value in stats.items():
                 self.totals[name] = self.totals.get(name, 0) + value
             comm.Free()
         return outcomes

@@ -26,8 +26,8 @@ def test_programs(
 ) -> None:
     """Random programs give the MPI library's results on all ranks.
 
-    They multicast under faults, share memory, and share so little that some of their
-    communicators get none.
+    They multicast under faults, with proxies on all or some ranks or without, share
+    memory, and share so little that some of their communicators get none.
     """
     for number in range(seed, seed + (NRUNS_LONG if long else 1)):
         said = support.run(
@@ -41,6 +41,7 @@ def test_programs(
         assert told["programs"] >= count
         # Some ranks changed the order, most collectives multicast, some data was lost.
         assert told["moved"] > 0
+        assert told["proxied"] > count // 10
         assert told["epochs"] > count
         assert told["node_operations"] > count // 4
         assert told["rx_repaired_chunks"] > 0
