@@ -82,8 +82,13 @@ static void ends_are_notified(void)
 	operation = gather(0, results[0], 1);
 	operation.notifies = 1;
 	CHECK_EQ(begin(&job.ranks[0], &operation), MMC_EAGAIN);
+	/* Meanwhile rank 0's responder looks in vain, and sleeps again. */
 	operation = gather(1, results[1], 2);
+	operation.unready = 1;
 	CHECK_EQ(begin(&job.ranks[1], &operation), MMC_EAGAIN);
+	CHECK_EQ(mmc_request_wait(job.ranks[1].request, 2 * SLICE_NS),
+		 MMC_EAGAIN);
+	mmc_request_ready(job.ranks[1].request);
 	CHECK_EQ(mmc_engine_await(job.ranks[0].engine, &nended), 0);
 	CHECK_EQ(nended, 1);
 	CHECK_EQ(mmc_request_wait(job.ranks[0].request, 0), 0);

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Edits of the proxy's sources, each of which takes away one check or ordering.
+
+The test program that an edit names must fail with it. So each check has a test that
+misses it.
+
+Two orderings are not in the list, since no test was found that misses them. The server
+copies the tables of an Allgatherv before it checks them; without that, they could be
+changed only within the microsecond before the engine makes its own copy. And it writes
+a completion before it publishes it; the host would have to read within nanoseconds.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Mutation(NamedTuple):
+    """An edit of one file of ffi/, in one place or several.
+
+    Attributes
+    ----------
+    what : str
+        What it takes away, in words.
+    path : str
+        The file, below ffi/.
+    old, new : str
+        The text, which occurs once in the file, and what replaces it.
+    program : str
+        The program of tests/c that fails then.
+    runs : int
+        In how many runs it fails at least once, if what is missing is seldom noticed.
+    more : tuple
+        Further pairs of `old` and `new`, if one edit alone changes nothing.
+    """
+
+    what: str
+    path: str
+    old: str
+    new: str
+    program: str
+    runs: int = 1
+    more: tuple[tuple[str, str], ...] = ()
+
+
+RING = "offload/ring.h"
+SERVER = "server/server.c"
+CALLS = "server/calls.c"
+MEETING = "offload/meeting.c"
+LINK = "drivers/remote/link.c"
+REQUESTS = "engine/remote/requests.c"
+
+MUTATIONS = (
+    Mutation(
+        "a fence between what is shown and what is seen",
+        RING,
+        "__atomic_store_n(word, value, __ATOMIC_SEQ_CST)",
+        "__atomic_store_n(word, value, __ATOMIC_RELEASE)",
+        "ring_test",
+        runs=5,
+    ),
+    Mutation(
+        "who is rung for is disarmed",
+        RING,
+        "__atomic_exchange_n(&ring->armed, 0, __ATOMIC_RELAXED) != 0",
+        "__atomic_load_n(&ring->armed, __ATOMIC_RELAXED) != 0",
+        "ring_test",
+    ),
+    Mutation(
+        "who arms itself looks once more",
+        SERVER,
+        "	return mmc_ring_count(&bridge->commands) != 0 ||\n",
+        "	return\n",
+        "server_test",
+    ),
+    Mutation(
+        "a result lies in its region",
+        SERVER,
+        "place->offset_bytes > mapped->nbytes ||\n"
+        "	    nbytes > mapped->nbytes - place->offset_bytes)",
+        "place->offset_bytes > mapped->nbytes)",
+        "server_test",
+    ),
+    Mutation(
+        "the sizes of blocks have a sum",
+        SERVER,
+        "		if (__builtin_add_overflow(operation->blocks_bytes[r],\n"
+        "					   operation->offsets_bytes[r], &end))\n"
+        "			return false;",
+        "		end = operation->blocks_bytes[r] +\n"
+        "		      operation->offsets_bytes[r];",
+        "server_test",
+    ),
+    Mutation(
+        "a number in flight is not used again",
+        SERVER,
+        "	    command->request >= MMC_OFFLOAD_REQUESTS ||\n"
+        "	    server->served[command->request].request != NULL)",
+        "	    command->request >= MMC_OFFLOAD_REQUESTS)",
+        "server_test",
+    ),
+    Mutation(
+        "a number is one of the table's",
+        SERVER,
+        "	    command->request >= MMC_OFFLOAD_REQUESTS ||\n",
+        "",
+        "server_test",
+    ),
+    Mutation(
+        "a ring has no more entries than it can hold",
+        SERVER,
+        "	if (ncommands > MMC_OFFLOAD_COMMANDS)",
+        "	if (false)",
+        "server_test",
+    ),
+    Mutation(
+        "a bridge is of this version",
+        SERVER,
+        "	    bridge->version != MMC_OFFLOAD_VERSION)",
+        "	    false)",
+        "server_test",
+    ),
+    Mutation(
+        "a region that is in use stays",
+        CALLS,
+        "	if (server->mapped[number].nused > 0) {",
+        "	if (false) {",
+        "server_calls_test",
+    ),
+    Mutation(
+        "a secret is wiped",
+        CALLS,
+        "	memset(call->body, 0, MMC_SECRET_BYTES);\n",
+        "",
+        "server_calls_test",
+    ),
+    Mutation(
+        "arguments lie in the mailbox",
+        CALLS,
+        "	    call->argument_bytes > call->server->mailbox_bytes) {",
+        "	    false) {",
+        "server_calls_test",
+    ),
+    Mutation(
+        "the other process belongs to the same user",
+        MEETING,
+        "== geteuid()",
+        "!= UINT32_MAX",
+        "meeting_test",
+    ),
+    Mutation(
+        "a file is sealed against being cut",
+        MEETING,
+        "(seals & F_SEAL_SHRINK) &&",
+        "",
+        "meeting_test",
+    ),
+    Mutation(
+        "a host notices that its runner has ended",
+        LINK,
+        "		link->broken = true;\n}\n\n/* Beats",
+        "		link->broken = false;\n}\n\n/* Beats",
+        "proxy_test",
+    ),
+    Mutation(
+        "a host notices that its runner stands still",
+        LINK,
+        "now_ns >= link->silent_ns",
+        "false",
+        "proxy_test",
+    ),
+    Mutation(
+        "an operation begins once it is ready",
+        REQUESTS,
+        "(request->operation.unready ||\n",
+        "(false ||\n",
+        "requests_test",
+    ),
+    Mutation(
+        "what has arrived in a bounce buffer is copied out",
+        REQUESTS,
+        "			copy_blocks(request, true);",
+        "			copy_blocks(request, false);",
+        "proxy_test",
+    ),
+    Mutation(
+        "a rank leaves after what it has started",
+        REQUESTS,
+        "	if (!stream->leaves || stream->queue != NULL || stream->left)",
+        "	if (!stream->leaves || stream->left)",
+        "requests_test",
+        more=(
+            (
+                "team->posted->count == MMC_OFFLOAD_REQUESTS))\n			return;",
+                "team->posted->count == MMC_OFFLOAD_REQUESTS))\n			break;",
+            ),
+        ),
+    ),
+    Mutation(
+        "only a number in flight has ended",
+        REQUESTS,
+        "completion->request < MMC_OFFLOAD_REQUESTS\n",
+        "completion->request <= UINT32_MAX\n",
+        "requests_test",
+    ),
+    Mutation(
+        "the responder watches the bell of a runner",
+        "engine/progress.c",
+        "		if (mmc_team_is_remote(team) && team->posted->count > 0)\n"
+        "			return true;\n",
+        "",
+        "requests_test",
+    ),
+)
