@@ -24,7 +24,8 @@ class Copy:
         self._sources = folder / "ffi"
         self._build = folder / "build"
         shutil.copytree(ROOT / "ffi", self._sources)
-        shutil.copytree(ROOT / "tests/c", folder / "tests/c")
+        for tests in ("c", "firmware/adapter"):
+            shutil.copytree(ROOT / "tests" / tests, folder / "tests" / tests)
         settings = {
             "CMAKE_MAKE_PROGRAM": require_tool("ninja"),
             "MPIMCAST_TESTS": "ON",
