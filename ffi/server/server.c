@@ -272,8 +272,12 @@ void mmc_server_close_stream(struct mmc_server *server, uint32_t number)
 	for (uint32_t i = 0; i < MMC_OFFLOAD_REQUESTS; i++) {
 		const struct mmc_served *served = &server->served[i];
 
-		if (served->request != NULL && served->stream == number)
-			mmc_server_forget(server, i);
+		if (served->request == NULL || served->stream != number)
+			continue;
+		/* Closing the stream frees those alone that have not ended. */
+		if (mmc_request_wait(served->request, 0) != MMC_EAGAIN)
+			mmc_request_free(served->request);
+		mmc_server_forget(server, i);
 	}
 	mmc_stream_close(server->streams[number]);
 	server->streams[number] = NULL;

@@ -51,6 +51,23 @@ static void operations_end(void)
 	end_server();
 }
 
+/* Operations that have ended are freed, even if the host never learns of it. */
+static void unreported_operations_are_freed(void)
+{
+	struct mmc_offload_command command = gather();
+
+	begin_server();
+	open_all();
+	/* So many that the engine needs the first ones no longer. */
+	for (command.request = 0; command.request < 40; command.request++)
+		put(&command);
+	mmc_server_progress(server);
+	for (int i = 0; i < 100; i++)
+		mmc_engine_step(engine);
+	CHECK_EQ(mmc_request_wait(server->served[39].request, 0), 0);
+	end_server(); /* the sanitizer looks for what was left */
+}
+
 /* An operation that cannot start ends at once with its error. */
 static void impossible_operations_fail(void)
 {
@@ -167,7 +184,9 @@ static void other_bridges_are_refused(void)
 	mmc_engine_destroy(engine);
 }
 
-CHECK_MAIN(CHECK_TEST(operations_end), CHECK_TEST(impossible_operations_fail),
+CHECK_MAIN(CHECK_TEST(operations_end),
+	   CHECK_TEST(unreported_operations_are_freed),
+	   CHECK_TEST(impossible_operations_fail),
 	   CHECK_TEST(armed_hosts_are_rung_for), CHECK_TEST(broken_commands),
 	   CHECK_TEST(numbers_in_flight), CHECK_TEST(overfull_rings),
 	   CHECK_TEST(other_bridges_are_refused))
