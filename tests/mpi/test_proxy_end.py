@@ -152,6 +152,18 @@ def test_a_proxy_that_is_killed(make_proxied: Make, proxies: Proxies, who: str) 
     assert replaced.pid != runner.pid
 
 
+def children(parent: int) -> list[int]:
+    """Return the numbers of the processes that a process has started."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has just ended
+            # The name, in brackets, may have blanks in it.
+            fields = path.read_text().rpartition(")")[2].split()
+            if int(fields[1]) == parent:
+                found.append(int(path.parent.name))
+    return found
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 @pytest.mark.parametrize("who", WHO)
 def test_an_adapter_that_stops(
@@ -168,9 +180,8 @@ def test_an_adapter_that_stops(
     assert runner is not None
     comm.Barrier()
     if comm.rank == 0:
-        for task in Path(f"/proc/{runner.pid}/task").iterdir():
-            for child in (task / "children").read_text().split():
-                os.kill(int(child), number)
+        for child in children(runner.pid):
+            os.kill(child, number)
     begin_s = time.monotonic()
     with pytest.raises(Error):
         gather_and_check(comm)
