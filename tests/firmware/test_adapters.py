@@ -16,13 +16,16 @@ import pytest
 import run_mpi
 from support import require_tool
 
-# The tests of tests/mpi/test_proxy*.py that are about results, not about processes.
+TESTS = ("tests/mpi/test_proxy.py", "tests/mpi/test_proxy_end.py")
+# Those of them that are not about the processes of proxies.
 RESULTS = "results or settings or many or derived or large or adapter"
-# Of these, some that cover every form of a collective, and losses.
-SOME = (
-    "explain_adapters or stops or test_many_at_once or test_derived or test_large "
-    "or (test_results and dup and loss) or (test_settings and odd)"
-)
+# By the way in which payloads are placed: of these, some that cover every form of a
+# collective, and losses.
+LOSSES = "explain_adapters or test_large or (test_results and dup and loss)"
+SOME = {
+    "copy": LOSSES,
+    "dma": f"{LOSSES} or stops or many or derived or (test_settings and odd)",
+}
 
 ENDS_S = 20
 
@@ -62,7 +65,7 @@ def test_results(mode: str, long: bool) -> None:
     sanitizers.
     """
     with adapters(mode) as name:
-        chosen = ["--adapter", name, "-k", RESULTS if long else SOME]
-        status, report = run_mpi.run_size(4, chosen, tests=("tests/mpi/test_proxy.py",))
+        chosen = ["--adapter", name, "-k", RESULTS if long else SOME[mode]]
+        status, report = run_mpi.run_size(4, chosen, tests=TESTS)
     if status != 0:
         pytest.fail(report, pytrace=False)
