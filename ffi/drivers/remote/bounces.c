@@ -7,10 +7,10 @@
 #include "offload/meeting.h"
 #include "support/error.h"
 
-/* Every bounce has at least so many bytes, and a power of two of them. */
+/* A bounce buffer has at least so many bytes, and a power of two of them. */
 #define BOUNCE_BYTES_MIN (64 << 10)
 
-/* ---- regions and bounces -------------------------------------------------- */
+/* ---- regions and bounce buffers ------------------------------------------ */
 
 int mmc_remote_share(struct mmc_endpoint *endpoint, int fd, uint64_t nbytes,
 		     uint32_t *region)
@@ -66,7 +66,7 @@ static void free_bounce(struct mmc_remote *remote, struct mmc_bounce *bounce)
 	free(bounce);
 }
 
-/* Cuts a bounce off an adapter's memory, to which no bounce goes back. */
+/* Cuts a buffer off an adapter's memory, to which none goes back. */
 static bool cut_bounce(struct mmc_remote *remote, struct mmc_bounce *bounce)
 {
 	uint64_t left_bytes = remote->link.region_bytes - remote->bounced_bytes;
@@ -85,7 +85,7 @@ static bool cut_bounce(struct mmc_remote *remote, struct mmc_bounce *bounce)
 	return true;
 }
 
-/* Creates memory for a bounce, and shares it. Returns whether that worked. */
+/* Creates memory for a buffer, and shares it. Returns whether that worked. */
 static bool create_bounce(struct mmc_remote *remote, struct mmc_bounce *bounce)
 {
 	void *bytes = NULL;

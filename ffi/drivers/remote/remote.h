@@ -11,14 +11,13 @@
 #include "drivers/driver.h"
 #include "drivers/remote/link.h"
 
-/* The address of no shared memory: its place in the ABI. */
+/* The place in the ABI of memory that is not there. */
 #define MMC_REMOTE_NOWHERE                                                     \
 	((struct mmc_offload_place){ .region = MMC_OFFLOAD_NOWHERE })
 
-/* Memory of which the runner has a copy in its address space, and shares every byte. */
+/* A bounce buffer: memory that this process and the runner can both use. */
 struct mmc_bounce {
-	struct mmc_bounce
-		*next; /* in the endpoint's list of those that are free */
+	struct mmc_bounce *next; /* in the endpoint's list of free ones */
 	uint8_t *bytes;
 	uint64_t nbytes;
 	uint32_t region;

@@ -40,8 +40,8 @@ static uint64_t extent_bytes(const struct mmc_request *request)
 }
 
 /*
- * Copies the blocks between the user's memory and the bounce, where they lie one behind
- * the other: this rank's own block to the bounce, or, if `out`, all others out of it.
+ * Copies blocks between the user's memory and the bounce buffer, where they lie one
+ * behind the other: this rank's own block to it, or, if `out`, all others out of it.
  */
 static void copy_blocks(struct mmc_request *request, bool out)
 {
@@ -66,7 +66,7 @@ static void copy_blocks(struct mmc_request *request, bool out)
 
 /*
  * Writes the tables of an Allgatherv to `at`: the bytes of the blocks, and where they
- * begin, which is one behind the other if they are bounced.
+ * begin. In a bounce buffer they lie one behind the other.
  */
 static void write_tables(const struct mmc_request *request, bool bounced,
 			 uint8_t *at)
@@ -118,7 +118,7 @@ static int place(struct mmc_request *request,
 		bounced ? mmc_operation_total(&request->operation,
 					      team->options.nranks)
 			: 0;
-	/* The tables lie behind what is bounced, where a uint64_t may lie. */
+	/* The tables lie behind the blocks, where a uint64_t may lie. */
 	uint64_t tables_at = (bounced_bytes + 7) / 8 * 8;
 
 	command->tables = MMC_REMOTE_NOWHERE;

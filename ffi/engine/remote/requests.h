@@ -3,7 +3,7 @@
  * The operations of a team that a runner carries out (mpimcast/abi/offload.h). A request is
  * queued in its stream, posted to the runner in its turn, and ends by a completion. The
  * result arrives in memory that the runner shares: in the user's own, if that is such
- * memory, and otherwise in a bounce, from which it is copied.
+ * memory, and otherwise in a bounce buffer, from which it is copied.
  *
  * The caller of each function holds the progress lock.
  */
