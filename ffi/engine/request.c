@@ -254,7 +254,7 @@ static int admit(const struct mmc_stream *stream,
 			      "nothing more on it");
 		rv = -MMC_EINVAL;
 	}
-	if (rv == 0 && operation->notifies != 0 && mmc_team_is_remote(team))
+	if (rv == 0 && operation->notifies != 0)
 		rv = mmc_responder_start(team->engine);
 	return rv;
 }

@@ -227,10 +227,11 @@ static int start_thread(struct mmc_engine *engine)
 int mmc_responder_start(struct mmc_engine *engine)
 {
 	struct mmc_threads *threads = engine->threads;
-	int error = 0;
+	int error;
 
-	if (!threads->responds)
-		error = start_thread(engine);
+	if (engine->stepped || threads->responds)
+		return 0;
+	error = start_thread(engine);
 	threads->responds = error == 0;
 	if (error == 0)
 		return 0;

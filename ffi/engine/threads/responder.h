@@ -16,8 +16,8 @@ int mmc_responder_open(struct mmc_engine *engine);
 
 /*
  * Starts the thread unless it runs. It starts only once it has something to do: a rank
- * whose operations a runner carries out, and who waits for each, needs no thread.
- * Returns 0, or -MMC_EIO with the reason in mmc_last_error().
+ * whose operations a runner carries out, and who waits for each, needs no thread. A
+ * stepped engine has none. Returns 0, or -MMC_EIO with the reason in mmc_last_error().
  */
 int mmc_responder_start(struct mmc_engine *engine);
 
