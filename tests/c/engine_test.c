@@ -153,12 +153,33 @@ static void count_allocations(bool count)
 	pthread_barrier_wait(&barrier);
 }
 
+/* Returns once the responder has moved an operation: a thread that begins allocates. */
+static void await_responder(struct rank *rank)
+{
+	static uint8_t results[NRANKS][NRANKS];
+	const struct mmc_operation operation = {
+		.kind = MMC_ALLGATHER,
+		.block_bytes = 1,
+		.notifies = 1,
+		.recv = results[rank->number],
+	};
+	struct mmc_request *request;
+	uint64_t nended = 0;
+
+	CHECK_EQ(mmc_start(rank->streams[0], &operation, 0, &request),
+		 MMC_EAGAIN);
+	CHECK_EQ(mmc_engine_await(rank->engine, &nended), 0);
+	CHECK_EQ(mmc_request_wait(request, 0), 0);
+	mmc_request_free(request);
+}
+
 static void *gather_each_size_often(void *argument)
 {
 	static const uint64_t sizes[] = { 0, 1000, 50000, 2000000 };
 	uint8_t *send = malloc(2000000);
 	uint8_t *recv = malloc(NRANKS * 2000000);
 
+	await_responder(argument);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		gather_in(argument, 0, sizes[i], 0, send, recv);
 		count_allocations(true);
