@@ -11,7 +11,6 @@
 #include "engine/remote/requests.h"
 #include "engine/spares.h"
 #include "engine/threads/notify.h"
-#include "engine/threads/responder.h"
 #include "support/bits.h"
 #include "support/error.h"
 
@@ -238,15 +237,11 @@ static void put_own_block(struct mmc_request *request)
 		       operation->send, nbytes);
 }
 
-/*
- * Checks that an operation can start, and has the responder run if nobody else would make
- * progress for it. Returns 0 or a negative error.
- */
+/* Checks that an operation can start. Returns 0 or -MMC_EINVAL. */
 static int admit(const struct mmc_stream *stream,
 		 const struct mmc_operation *operation)
 {
-	const struct mmc_team *team = stream->team;
-	int rv = mmc_operation_check(operation, team->options.nranks);
+	int rv = mmc_operation_check(operation, stream->team->options.nranks);
 
 	if (rv == 0 &&
 	    (stream->leaves || mmc_epochs_has_left(&stream->epochs))) {
@@ -254,8 +249,6 @@ static int admit(const struct mmc_stream *stream,
 			      "nothing more on it");
 		rv = -MMC_EINVAL;
 	}
-	if (rv == 0 && operation->notifies != 0)
-		rv = mmc_responder_start(team->engine);
 	return rv;
 }
 

@@ -226,6 +226,27 @@ static void killed(void)
 	close_job(&job);
 }
 
+/* An operation can be cancelled even if nobody is left to carry that out. */
+static void cancelled_after_the_end(void)
+{
+	struct job job = { .nranks = 2, .proxied = 1 };
+	const struct mmc_operation operation = {
+		.kind = MMC_ALLGATHER,
+		.block_bytes = 5000,
+		.recv = results[0],
+	};
+
+	fork_proxy();
+	open_job(&job);
+	CHECK_EQ(begin(&job.ranks[0], &operation), MMC_EAGAIN);
+	kill_proxy();
+	mmc_request_cancel(job.ranks[0].request);
+	CHECK_EQ(finish(&job.ranks[0]), -MMC_EIO);
+	CHECK(begin(&job.ranks[0], &operation) != 0);
+	CHECK_EQ(finish(&job.ranks[0]), -MMC_EIO);
+	close_job(&job);
+}
+
 /* A proxy that stands still is given up within the timeout; nobody waits for ever. */
 static void stopped(void)
 {
@@ -314,4 +335,5 @@ static void names(void)
 CHECK_MAIN(CHECK_TEST(gathers), CHECK_TEST(gathers_blocks_apart),
 	   CHECK_TEST(starts_many_at_once), CHECK_TEST(needs_no_thread),
 	   CHECK_TEST(cancels), CHECK_TEST(killed), CHECK_TEST(stopped),
-	   CHECK_TEST(patient), CHECK_TEST(names))
+	   CHECK_TEST(cancelled_after_the_end), CHECK_TEST(patient),
+	   CHECK_TEST(names))

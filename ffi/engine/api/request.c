@@ -9,6 +9,7 @@
 #include "engine/remote/requests.h"
 #include "engine/spares.h"
 #include "engine/threads/callers.h"
+#include "engine/threads/responder.h"
 #include "support/assert.h"
 #include "support/bits.h"
 
@@ -51,7 +52,11 @@ int mmc_start(struct mmc_stream *stream, const struct mmc_operation *operation,
 	rv = mmc_engine_enter(engine);
 	if (rv != 0)
 		return rv;
-	rv = mmc_request_start(stream, operation, request);
+	/* Nobody else makes progress for a caller who does not come back. */
+	if (operation->notifies != 0)
+		rv = mmc_responder_start(engine);
+	if (rv == 0)
+		rv = mmc_request_start(stream, operation, request);
 	if (rv == 0) {
 		if (slice_ns > 0)
 			mmc_engine_wait_for(engine, *request, slice_ns);

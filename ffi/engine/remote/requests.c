@@ -7,7 +7,6 @@
 #include "engine/completion.h"
 #include "engine/memory.h"
 #include "engine/operation.h"
-#include "engine/progress.h"
 #include "engine/spares.h"
 #include "support/bits.h"
 #include "support/error.h"
@@ -359,10 +358,12 @@ void mmc_remote_cancel(struct mmc_request *request)
 		mmc_remote_take_ended(stream->team, &completion);
 	if (mmc_request_is_complete(request))
 		return;
-	/* The runner has ended, or breaks the ABI; the next round fails the request. */
+	/* The runner has ended, or breaks the ABI; the next round fails all others. */
 	link->broken = true;
-	while (!mmc_request_is_complete(request))
-		mmc_engine_progress(stream->team->engine);
+	if (mmc_remote_is_posted(request, &number))
+		take(stream->team, number);
+	give_bounce(request);
+	fail(request, -MMC_EIO);
 }
 
 void mmc_remote_close_stream(struct mmc_stream *stream)
