@@ -9,7 +9,6 @@ from mpimcast._native.core import check, nanoseconds
 from mpimcast._native.runner import Runner
 from mpimcast.errors import TransportError
 
-
 # The longest name, without the 0 that ends it in C.
 NAME_BYTES_MAX = lib.MMC_PROXY_NAME_SIZE - 1
 
