@@ -121,11 +121,12 @@ static void run_job(uint32_t proxied, const char *fault)
 {
 	struct job job = { .nranks = 3, .proxied = proxied, .fault = fault };
 
-	nbridges = nstreams = 0;
+	nbridges = 0;
+	__atomic_store_n(&nstreams, 0, __ATOMIC_RELAXED);
 	begin_proxy();
 	open_job(&job);
 	CHECK_EQ(nbridges, (uint32_t)__builtin_popcount(proxied));
-	CHECK(nstreams >= job.nranks);
+	CHECK(__atomic_load_n(&nstreams, __ATOMIC_RELAXED) >= job.nranks);
 	for (uint32_t round = 0; round < NROUNDS; round++)
 		gather(&job, round);
 	for (uint32_t i = 0; i < nbridges; i++) {
