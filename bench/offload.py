@@ -37,7 +37,10 @@ _KEPT_EVENTS = 64
 
 
 class Published(NamedTuple):
-    """What the paper counted for a completion, as remembered: check before quoting."""
+    """The paper's cost of a completion, as we remember it.
+
+    Compare it with the paper before you quote it.
+    """
 
     name: str
     instructions: int

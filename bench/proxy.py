@@ -37,7 +37,7 @@ _HEADS = (
     *("the proxy", "ranks, proxy : auto", "ranks and proxy : auto"),
 )
 
-# What the ranks of a job have measured: processor time by name and size, and threads.
+# The measurements of a job: processor time by name and size, and numbers of threads.
 Found = dict[str, Any]
 
 

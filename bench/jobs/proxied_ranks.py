@@ -4,10 +4,10 @@
 It is started as ``proxied_ranks.py ITERATIONS SIZES PROXY``, where PROXY is the name of
 the ranks' proxy, or empty. Rank 0 prints a line of JSON.
 
-What an operation costs a rank is the processor time of its process, of all threads,
-less what its own thread has spent outside of the operation: in the computation, and in
-barriers of the MPI library, which polls. So the cost includes what threads of mpimcast
-do after the operation has ended here, to serve ranks that still lack data.
+An operation's cost is the processor time that all threads of the rank's process spend,
+without what the calling thread spends outside of the operation: in the computation, and
+in barriers of the MPI library, which polls. So the cost includes the work of mpimcast's
+threads after the operation has ended here, when they serve ranks that still lack data.
 """
 
 from __future__ import annotations

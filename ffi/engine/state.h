@@ -54,7 +54,7 @@ struct mmc_request {
 	bool granted;
 	bool unplaceable; /* the device has refused direct placement */
 	bool notifies;	  /* its end wakes mmc_engine_await() */
-	/* What follows is of a request that a runner carries out: remote/requests.h. */
+	/* The next two are for requests that a runner carries out (engine/remote). */
 	struct mmc_bounce *bounce; /* shared memory, or NULL */
 	bool bounced;		   /* the result arrives in `bounce` */
 	bool held;		   /* the user has not freed it yet */
@@ -79,7 +79,7 @@ struct mmc_stream {
 	uint32_t index;			/* in the team's `streams` */
 	bool needs_poll;      /* something has happened since the last poll */
 	uint64_t deadline_ns; /* when to poll even if nothing happens */
-	/* What follows is of a stream whose operations a runner carries out. */
+	/* The rest is for streams whose operations a runner carries out. */
 	uint32_t nposted;	/* operations so far */
 	uint32_t unicast_epoch; /* as of the last completion */
 	bool leaves;		/* this rank has left it */
@@ -142,7 +142,6 @@ struct mmc_engine {
 	struct mmc_memory *memories;
 	struct mmc_event events[MMC_EVENTS_MAX];
 	struct mmc_actions actions;
-	uint32_t nremote;   /* teams whose operations runners carry out */
 	uint32_t ntraced;   /* streams that are traced */
 	uint32_t nfinished; /* requests that have completed so far */
 	uint32_t nexpected; /* requests that will notify of their ends */

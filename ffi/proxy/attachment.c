@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -18,6 +17,7 @@
 #include "server/server.h"
 #include "support/descriptor.h"
 #include "support/error.h"
+#include "support/thread.h"
 
 struct served_rank {
 	struct mmc_attachment attachment;
@@ -102,17 +102,10 @@ static void *serve(void *argument)
 	return NULL;
 }
 
-/* Starts the thread with every signal blocked: the proxy's program handles them. */
 static int start(struct served_rank *rank)
 {
-	sigset_t all;
-	sigset_t before;
-	int error;
+	int error = mmc_thread_start(&rank->thread, serve, rank);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&rank->thread, NULL, serve, rank);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	rank->runs = error == 0;
 	if (error == 0)
 		return 0;

@@ -227,14 +227,12 @@ static int await(struct mmc_proxy *proxy, uint64_t limit_ns)
 
 int mmc_proxy_run(struct mmc_proxy *proxy, uint64_t idle_ns)
 {
-	uint64_t busy_ns =
-		mmc_clock_now_ns(); /* when a rank was attached last */
+	uint64_t busy_ns = mmc_clock_now_ns(); /* when it last had a rank */
 	int rv = 0;
 
 	while (rv == 0 && !is_set(&proxy->stopping)) {
 		uint64_t now_ns = mmc_clock_now_ns();
 		uint64_t limit_ns = MMC_NEVER_NS;
-
 		bool draining = is_set(&proxy->draining);
 
 		if (draining) {

@@ -22,15 +22,13 @@ _IDLE_S = 60
 # How the command ends: the proxy listens in the background, or another one does.
 _LISTENS, _TAKEN = 0, 3
 
-# The first and the longest pause between two looks for a proxy.
-_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.05
-
 
 def ensure(name: str, exists: Callable[[], bool], limit_s: float) -> None:
     """Start the proxy of this name unless it exists; return once it does.
 
     Several ranks may call this at the same time. The proxies of all but one then find
-    the name taken, and their ranks wait for the one that has it.
+    the name taken, and end. Their ranks look for the one that has it, and start another
+    should it have ended by then.
 
     Parameters
     ----------
@@ -46,20 +44,19 @@ def ensure(name: str, exists: Callable[[], bool], limit_s: float) -> None:
     TransportError
         If there is none by then.
     """
-    if exists():
-        return
     until_s = time.monotonic() + limit_s
-    _start(name, limit_s)
-    pause_s = _PAUSE_S
     while not exists():
-        if time.monotonic() > until_s:
-            raise _failed(name, f"it cannot be found after {limit_s:g} s")
-        time.sleep(pause_s)
-        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+        left_s = until_s - time.monotonic()
+        if left_s <= 0:
+            raise _failed(name, f"it does not listen after {limit_s:g} s")
+        _start(name, left_s)
 
 
 def _start(name: str, limit_s: float) -> None:
-    """Start a proxy in the background, which belongs to no job."""
+    """Start a proxy in the background, which belongs to no job.
+
+    Return when it listens, when another one has the name, or after `limit_s`.
+    """
     if not sys.executable:
         raise _failed(name, "this program does not know where Python is")
     options = ["--name", name, "--idle", str(_IDLE_S), "--background"]
@@ -76,7 +73,7 @@ def _start(name: str, limit_s: float) -> None:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        why = f"it does not listen after {limit_s:g} s"
+        return
     except OSError as error:
         why = f"{sys.executable}: {error.strerror or error}"
     else:

@@ -118,59 +118,6 @@ static void arming(void)
 	hub_close();
 }
 
-/* Queues the events that chunks of rank 1 arrive, one by one, and counts the rounds. */
-static uint32_t rounds_of_arrivals(struct mmc_request *request,
-				   uint32_t kept_events)
-{
-	struct mmc_event event = {
-		.kind = MMC_EVENT_ARRIVED,
-		.source = 1,
-		.cookie = mmc_arrival_cookie(request),
-		.count = 1,
-	};
-	uint32_t nrounds = 0;
-
-	hub[0].endpoint.kept_events = kept_events;
-	hub[0].poll_max = 1;
-	for (uint32_t i = 0; i < BLOCK_CHUNKS; i++) {
-		event.first = BLOCK_CHUNKS + i;
-		hub_queue(0, event, HUB_CHUNK_BYTES);
-	}
-	while (mmc_op_missing_chunks(request->op) > 0 && nrounds < 100) {
-		mmc_engine_progress(hub[0].engine);
-		nrounds++;
-	}
-	return nrounds;
-}
-
-/*
- * A driver that tells of one event at a time is polled until it has told all, if it keeps
- * them. Events of consecutive chunks become one.
- */
-static void events_are_gathered(void)
-{
-	static const uint32_t kept[] = { 0, 1, 64 };
-	static const uint32_t nrounds[] = { BLOCK_CHUNKS, BLOCK_CHUNKS, 1 };
-
-	for (uint32_t i = 0; i < 3; i++) {
-		struct mmc_request *request;
-
-		hub_open(&(struct hub_options){
-			.nranks = 2,
-			.nplayed = 1,
-			.eager_bytes = 1 << 20,
-		});
-		request = hub_gather(0, recv[0], BLOCK_BYTES);
-		hub_settle();
-		CHECK_EQ(rounds_of_arrivals(request, kept[i]), nrounds[i]);
-		CHECK_EQ(hub_count(0, MMC_COUNT_ZERO_COPY_CHUNKS),
-			 BLOCK_CHUNKS);
-		mmc_request_cancel(request);
-		mmc_request_free(request);
-		hub_close();
-	}
-}
-
 /* Opens a driver that keeps events, and tells of one in each poll. */
 static struct mmc_request *open_keeping(void)
 {
@@ -194,6 +141,49 @@ static void close_keeping(struct mmc_request *request)
 	mmc_request_cancel(request);
 	mmc_request_free(request);
 	hub_close();
+}
+
+/* Queues the events that chunks of rank 1 arrive, one by one, and counts the rounds. */
+static uint32_t rounds_of_arrivals(struct mmc_request *request,
+				   uint32_t kept_events)
+{
+	struct mmc_event event = {
+		.kind = MMC_EVENT_ARRIVED,
+		.source = 1,
+		.cookie = mmc_arrival_cookie(request),
+		.count = 1,
+	};
+	uint32_t nrounds = 0;
+
+	hub[0].endpoint.kept_events = kept_events;
+	for (uint32_t i = 0; i < BLOCK_CHUNKS; i++) {
+		event.first = BLOCK_CHUNKS + i;
+		hub_queue(0, event, HUB_CHUNK_BYTES);
+	}
+	while (mmc_op_missing_chunks(request->op) > 0 && nrounds < 100) {
+		mmc_engine_progress(hub[0].engine);
+		nrounds++;
+	}
+	return nrounds;
+}
+
+/*
+ * A driver that tells of one event at a time is polled until it has told all, if it keeps
+ * them. Events of consecutive chunks become one.
+ */
+static void events_are_gathered(void)
+{
+	static const uint32_t kept[] = { 0, 1, 64 };
+	static const uint32_t nrounds[] = { BLOCK_CHUNKS, BLOCK_CHUNKS, 1 };
+
+	for (uint32_t i = 0; i < 3; i++) {
+		struct mmc_request *request = open_keeping();
+
+		CHECK_EQ(rounds_of_arrivals(request, kept[i]), nrounds[i]);
+		CHECK_EQ(hub_count(0, MMC_COUNT_ZERO_COPY_CHUNKS),
+			 BLOCK_CHUNKS);
+		close_keeping(request);
+	}
 }
 
 static bool is_present(const struct mmc_request *request, uint32_t chunk)

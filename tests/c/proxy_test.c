@@ -10,6 +10,16 @@
 static uint8_t results[RANKS_MAX][RANKS_MAX * NBYTES_MAX];
 static uint8_t blocks[RANKS_MAX][NBYTES_MAX];
 
+/* Returns an Allgather of short blocks into the results of a rank, in place. */
+static struct mmc_operation gather_in_place(uint32_t rank)
+{
+	return (struct mmc_operation){
+		.kind = MMC_ALLGATHER,
+		.block_bytes = 5000,
+		.recv = results[rank],
+	};
+}
+
 static uint8_t byte_of(uint32_t rank, uint32_t round, uint64_t at)
 {
 	return (uint8_t)(at * 7 + at / 251 + rank * 31 + round * 57);
@@ -160,16 +170,8 @@ static void needs_no_thread(void)
 static void cancels(void)
 {
 	struct job job = { .nranks = 2, .proxied = 1 };
-	const struct mmc_operation operation = {
-		.kind = MMC_ALLGATHER,
-		.block_bytes = 5000,
-		.recv = results[0],
-	};
-	const struct mmc_operation other = {
-		.kind = MMC_ALLGATHER,
-		.block_bytes = 5000,
-		.recv = results[1],
-	};
+	const struct mmc_operation operation = gather_in_place(0);
+	const struct mmc_operation other = gather_in_place(1);
 
 	begin_proxy();
 	open_job(&job);
@@ -197,16 +199,13 @@ static void killed(void)
 		.timeout_ns = 1000 * MMC_S_NS,
 	};
 	struct mmc_failure failure;
+	const struct mmc_operation mine = gather_in_place(0);
 
 	fork_proxy();
 	open_job(&job);
 	gather(&job, 1, 5000);
 	for (uint32_t r = 1; r < 3; r++) {
-		const struct mmc_operation operation = {
-			.kind = MMC_ALLGATHER,
-			.block_bytes = 5000,
-			.recv = results[r],
-		};
+		const struct mmc_operation operation = gather_in_place(r);
 
 		CHECK_EQ(begin(&job.ranks[r], &operation), MMC_EAGAIN);
 	}
@@ -217,11 +216,7 @@ static void killed(void)
 	mmc_stream_failure(job.ranks[1].stream, &failure);
 	CHECK_EQ(failure.error, -MMC_EIO);
 	/* A rank without an operation in flight learns of it when it starts one. */
-	CHECK(begin(&job.ranks[0], &(struct mmc_operation){
-					   .kind = MMC_ALLGATHER,
-					   .block_bytes = 10,
-					   .recv = results[0],
-				   }) != 0);
+	CHECK(begin(&job.ranks[0], &mine) != 0);
 	CHECK_EQ(finish(&job.ranks[0]), -MMC_EIO);
 	close_job(&job);
 }
@@ -230,11 +225,7 @@ static void killed(void)
 static void cancelled_after_the_end(void)
 {
 	struct job job = { .nranks = 2, .proxied = 1 };
-	const struct mmc_operation operation = {
-		.kind = MMC_ALLGATHER,
-		.block_bytes = 5000,
-		.recv = results[0],
-	};
+	const struct mmc_operation operation = gather_in_place(0);
 
 	fork_proxy();
 	open_job(&job);
@@ -255,17 +246,12 @@ static void stopped(void)
 		.proxied = 1,
 		.timeout_ns = MMC_S_NS,
 	};
+	const struct mmc_operation mine = gather_in_place(0);
 
 	fork_proxy();
 	open_job(&job);
 	gather(&job, 1, 5000);
-	CHECK_EQ(begin(&job.ranks[0],
-		       &(struct mmc_operation){
-			       .kind = MMC_ALLGATHER,
-			       .block_bytes = 5000,
-			       .recv = results[0],
-		       }),
-		 MMC_EAGAIN);
+	CHECK_EQ(begin(&job.ranks[0], &mine), MMC_EAGAIN);
 	kill(proxy_pid, SIGSTOP);
 	CHECK_EQ(finish(&job.ranks[0]), -MMC_EIO);
 	kill_proxy();
@@ -282,25 +268,17 @@ static void patient(void)
 	};
 	struct mmc_request *request;
 	uint64_t until_ns;
+	const struct mmc_operation mine = gather_in_place(0);
+	const struct mmc_operation other = gather_in_place(1);
 
 	begin_proxy();
 	open_job(&job);
-	CHECK_EQ(begin(&job.ranks[0],
-		       &(struct mmc_operation){
-			       .kind = MMC_ALLGATHER,
-			       .block_bytes = 5000,
-			       .recv = results[0],
-		       }),
-		 MMC_EAGAIN);
+	CHECK_EQ(begin(&job.ranks[0], &mine), MMC_EAGAIN);
 	request = job.ranks[0].request;
 	until_ns = mmc_clock_now_ns() + 3 * job.timeout_ns;
 	while (mmc_clock_now_ns() < until_ns)
 		CHECK_EQ(mmc_request_wait(request, SLICE_NS), MMC_EAGAIN);
-	CHECK(begin(&job.ranks[1], &(struct mmc_operation){
-					   .kind = MMC_ALLGATHER,
-					   .block_bytes = 5000,
-					   .recv = results[1],
-				   }) >= 0);
+	CHECK(begin(&job.ranks[1], &other) >= 0);
 	CHECK_EQ(finish(&job.ranks[0]), 0);
 	CHECK_EQ(finish(&job.ranks[1]), 0);
 	close_job(&job);

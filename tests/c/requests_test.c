@@ -4,7 +4,7 @@
 
 #include <sys/mman.h>
 
-#include "drivers/remote/remote.h"
+#include "drivers/remote/endpoint.h"
 #include "offload/meeting.h"
 #include "offloaded.h"
 
@@ -103,10 +103,15 @@ static void ends_are_notified(void)
 	end_job();
 }
 
-/* Returns how many regions a team of this process has at the proxy. */
+/* Returns how many regions of a team the proxy has, those of bounce buffers included. */
 static uint32_t count_regions(const struct rank *rank)
 {
-	return mmc_remote_count_regions(rank->team->endpoint);
+	const struct mmc_remote *remote = mmc_remote_of(rank->team->endpoint);
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < MMC_OFFLOAD_REGIONS; i++)
+		count += remote->is_shared[i];
+	return count;
 }
 
 /* Into memory that can be shared results arrive without a bounce. */

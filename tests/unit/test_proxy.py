@@ -111,8 +111,8 @@ def test_ranks_that_start_at_once(stand_in: Stand) -> None:
         ("echo one >&2; echo no sockets left >&2; exit 1", LIMIT_S, "no sockets left;"),
         ("exit 1", LIMIT_S, "its exit status is 1;"),
         ("exec tail -f /dev/null", 0.3, "it does not listen after 0.3 s;"),
-        ("exit 0", 0.3, "it cannot be found after 0.3 s;"),
-        ("exit 3", 0.3, "it cannot be found after 0.3 s;"),
+        ("exit 0", 0.3, "it does not listen after 0.3 s;"),
+        ("exit 3", 0.3, "it does not listen after 0.3 s;"),
     ],
 )
 def test_a_proxy_that_does_not_start(
@@ -249,12 +249,19 @@ def test_background(outcome: str, status: int, said: str) -> None:
 # ---- the unit ----------------------------------------------------------------
 
 
+class Unit(configparser.ConfigParser):
+    """Reads units, in which capitals count."""
+
+    def optionxform(self, optionstr: str) -> str:
+        """Return the name of an option as it stands in the unit."""
+        return optionstr
+
+
 def test_unit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The unit runs this Python, whatever its path, with the given arguments."""
     monkeypatch.setattr(sys, "executable", '/opt/my "100%" $x/python')
     text = unit.text(["--name", "seven"])
-    parser = configparser.ConfigParser(interpolation=None)
-    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser = Unit(interpolation=None)
     parser.read_string(text)
     assert parser["Service"]["ExecStart"] == (
         '"/opt/my \\"100%%\\" $$x/python" -m mpimcast proxy --name seven'

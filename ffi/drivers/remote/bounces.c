@@ -49,16 +49,6 @@ void mmc_remote_unshare(struct mmc_endpoint *endpoint, uint32_t region)
 	mmc_remote_of(endpoint)->is_shared[region] = false;
 }
 
-uint32_t mmc_remote_count_regions(struct mmc_endpoint *endpoint)
-{
-	const struct mmc_remote *remote = mmc_remote_of(endpoint);
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < MMC_OFFLOAD_REGIONS; i++)
-		count += remote->is_shared[i];
-	return count;
-}
-
 static void free_bounce(struct mmc_remote *remote, struct mmc_bounce *bounce)
 {
 	mmc_remote_unshare(&remote->endpoint, bounce->region);

@@ -122,7 +122,7 @@ bool mmc_link_arm(struct mmc_link *link)
 {
 	struct mmc_offload_ring *ring = &link->bridge->completions;
 
-	/* Who has disarmed it has rung, or is about to: that wakes once more, in vain. */
+	/* The runner has disarmed it, so it has rung. A ring that comes late wakes in vain. */
 	if (__atomic_load_n(&ring->armed, __ATOMIC_RELAXED) == 0)
 		mmc_descriptor_drain(link->bell_fd);
 	mmc_ring_arm(ring);

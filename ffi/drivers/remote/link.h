@@ -19,17 +19,14 @@ struct mmc_link {
 	struct mmc_offload_bridge *bridge;
 	uint8_t *mapped; /* the bridge's file, or an adapter's memory */
 	size_t mapped_bytes;
-	uint8_t *
-		region; /* region 0 in an adapter's memory; NULL: there is no adapter */
+	uint8_t *region; /* region 0, in an adapter's memory; else NULL */
 	uint64_t region_bytes;
 	uint64_t timeout_ns; /* the longest that an answer may take */
-	uint64_t
-		looked_ns; /* when it was last looked whether the runner exists */
-	uint32_t ninflight; /* operations that the runner has */
-	uint64_t beat_ns;   /* when to beat next */
-	uint64_t
-		silent_ns; /* when a runner that has not repeated a beat is given up */
-	bool broken; /* the runner has ended, or does not answer */
+	uint64_t looked_ns;  /* the last look whether the runner exists */
+	uint32_t ninflight;  /* operations that the runner has */
+	uint64_t beat_ns;    /* when to beat next */
+	uint64_t silent_ns;  /* when to give up waiting for a beat */
+	bool broken;	     /* the runner has ended, or does not answer */
 };
 
 /* A call: see enum mmc_offload_call_kind. */
@@ -37,8 +34,7 @@ struct mmc_link_call {
 	uint32_t kind;
 	uint32_t stream;
 	uint32_t request;
-	const void *
-		arguments; /* NULL: they are in the mailbox, or there are none */
+	const void *arguments; /* NULL: none, or in the mailbox already */
 	uint32_t argument_bytes;
 	void *answer; /* NULL: it is read from the mailbox, or there is none */
 	uint32_t answer_bytes; /* the most that is copied to `answer` */
@@ -79,8 +75,8 @@ bool mmc_link_take(struct mmc_link *link,
 		   struct mmc_offload_completion *completion);
 
 /*
- * Prepares for a sleep on the bell and the socket. Returns whether something has come
- * already, so that the caller must not sleep.
+ * Has the runner ring from now on, so that the caller can sleep on the bell and the
+ * socket. Returns true if a completion is there already: the caller must not sleep then.
  */
 bool mmc_link_arm(struct mmc_link *link);
 

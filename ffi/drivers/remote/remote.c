@@ -164,11 +164,6 @@ static const struct mmc_driver remote_driver = {
 	.close = remote_close,
 };
 
-bool mmc_remote_is(const struct mmc_endpoint *endpoint)
-{
-	return endpoint->driver == &remote_driver;
-}
-
 /* ---- opening ------------------------------------------------------------- */
 
 /* Has the runner open the team, and keeps the address that it answers. */

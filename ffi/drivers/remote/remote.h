@@ -31,9 +31,6 @@ struct mmc_bounce {
 int mmc_remote_open(const struct mmc_team_options *options,
 		    struct mmc_endpoint **endpoint);
 
-/* Returns whether an endpoint is one that mmc_remote_open() has opened. */
-bool mmc_remote_is(const struct mmc_endpoint *endpoint);
-
 /* Returns the endpoint's link, through which calls and commands go. */
 struct mmc_link *mmc_remote_link(struct mmc_endpoint *endpoint);
 
@@ -50,8 +47,5 @@ void mmc_remote_give_bounce(struct mmc_endpoint *endpoint,
 
 /* Returns the number in the ABI of a region that the driver's share_memory() has made. */
 uint32_t mmc_remote_region(const struct mmc_region *region);
-
-/* Returns how many regions the runner has mapped, those of bounces included. */
-uint32_t mmc_remote_count_regions(struct mmc_endpoint *endpoint);
 
 #endif

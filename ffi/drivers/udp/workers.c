@@ -7,7 +7,6 @@
 #include "drivers/udp/workers.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -17,6 +16,7 @@
 #include "support/descriptor.h"
 #include "support/error.h"
 #include "support/futex.h"
+#include "support/thread.h"
 
 /* The most sockets that a worker learns of in one call. */
 #define FOUND_MAX 32
@@ -170,20 +170,14 @@ int mmc_udp_workers_assign(struct mmc_udp_workers *workers, unsigned worker,
 
 int mmc_udp_workers_start(struct mmc_udp_workers *workers)
 {
-	sigset_t all;
-	sigset_t before;
 	int rv = 0;
 
-	/* Signals go to the program's own threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	for (unsigned i = 0; i < workers->count && rv == 0; i++) {
 		struct mmc_udp_worker *worker = &workers->items[i];
 
-		rv = pthread_create(&worker->thread, NULL, work, worker);
+		rv = mmc_thread_start(&worker->thread, work, worker);
 		worker->running = rv == 0;
 	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	errno = rv;
 	return rv == 0 ? 0 : explain("start");
 }

@@ -24,10 +24,24 @@ int mmc_memory_allocate(struct mmc_engine *engine, size_t nbytes, void **memory)
 	return hand_over(engine, mmc_memory_new(nbytes), memory);
 }
 
+/* Returns whether a runner may use the engine's memory: it needs the file, too. */
+static bool has_runner(struct mmc_engine *engine)
+{
+	bool found = false;
+
+	if (mmc_engine_enter(engine) != 0)
+		return false;
+	for (const struct mmc_team *team = engine->teams; team != NULL;
+	     team = team->next)
+		found |= mmc_team_is_remote(team);
+	mmc_engine_leave(engine);
+	return found;
+}
+
 int mmc_memory_map(struct mmc_engine *engine, int fd, size_t nbytes,
 		   void **memory)
 {
-	return hand_over(engine, mmc_memory_of(fd, nbytes, engine->nremote > 0),
+	return hand_over(engine, mmc_memory_of(fd, nbytes, has_runner(engine)),
 			 memory);
 }
 

@@ -125,13 +125,11 @@ static int create_remote(struct mmc_engine *engine,
 	rv = mmc_remote_open(options, &endpoint);
 	if (rv == 0)
 		rv = mmc_team_create_on(engine, endpoint, options, 0, team);
-	if (rv != 0) {
+	if (rv == 0)
+		(*team)->posted = posted;
+	else
 		free(posted);
-		return rv;
-	}
-	(*team)->posted = posted;
-	engine->nremote++;
-	return 0;
+	return rv;
 }
 
 int mmc_team_create(struct mmc_engine *engine,

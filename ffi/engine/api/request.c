@@ -5,7 +5,6 @@
 #include "engine/breakdown.h"
 #include "engine/placement.h"
 #include "engine/progress.h"
-#include "engine/remote/calls.h"
 #include "engine/remote/requests.h"
 #include "engine/spares.h"
 #include "engine/threads/callers.h"

@@ -131,7 +131,6 @@ void mmc_team_close(struct mmc_team *team)
 	if (team->connected)
 		mmc_responder_forget(engine, team);
 	mmc_team_forget_memories(team);
-	engine->nremote -= mmc_team_is_remote(team);
 	mmc_engine_leave(engine);
 	for (uint32_t i = 0; i < team->nstreams; i++)
 		MMC_ASSERT(team->streams[i] == NULL);

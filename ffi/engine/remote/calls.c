@@ -5,7 +5,6 @@
 
 #include "drivers/protect/secret.h"
 #include "drivers/remote/remote.h"
-#include "engine/remote/requests.h"
 #include "support/error.h"
 
 static int call(struct mmc_team *team, const struct mmc_link_call *what)
@@ -132,6 +131,23 @@ int mmc_remote_stream_create(struct mmc_stream *stream)
 		    });
 }
 
+/* Makes a call that has neither arguments nor an answer. */
+static void tell(struct mmc_stream *stream, uint32_t kind)
+{
+	call(stream->team,
+	     &(struct mmc_link_call){ .kind = kind, .stream = stream->index });
+}
+
+void mmc_remote_stream_leave(struct mmc_stream *stream)
+{
+	tell(stream, MMC_OFFLOAD_LEAVE);
+}
+
+void mmc_remote_stream_close(struct mmc_stream *stream)
+{
+	tell(stream, MMC_OFFLOAD_CLOSE);
+}
+
 void mmc_remote_stream_fail(struct mmc_stream *stream, int error)
 {
 	call(stream->team, &(struct mmc_link_call){
@@ -177,21 +193,4 @@ void mmc_remote_stream_reason(struct mmc_stream *stream,
 void mmc_remote_stream_counters(struct mmc_stream *stream, uint64_t *values)
 {
 	add_counters(stream->team, MMC_OFFLOAD_COUNT, stream->index, values);
-}
-
-/* ---- requests ------------------------------------------------------------ */
-
-void mmc_remote_waiting(struct mmc_request *request,
-			struct mmc_waiting *waiting)
-{
-	uint32_t number = 0;
-
-	if (!mmc_remote_is_posted(request, &number))
-		return;
-	call(request->stream->team, &(struct mmc_link_call){
-					    .kind = MMC_OFFLOAD_WAITING,
-					    .request = number,
-					    .answer = waiting,
-					    .answer_bytes = sizeof(*waiting),
-				    });
 }

@@ -31,11 +31,14 @@ int mmc_remote_survey_listen(struct mmc_team *team, uint64_t slice_ns,
 
 /* Adds the runner's counters of a team to `values`. */
 void mmc_remote_team_counters(struct mmc_team *team, uint64_t *values);
+
 uint32_t mmc_remote_strangers(struct mmc_team *team,
 			      struct mmc_stranger *strangers);
 
 int mmc_remote_stream_create(struct mmc_stream *stream);
+void mmc_remote_stream_leave(struct mmc_stream *stream);
 void mmc_remote_stream_fail(struct mmc_stream *stream, int error);
+void mmc_remote_stream_close(struct mmc_stream *stream);
 void mmc_remote_stream_failure(struct mmc_stream *stream,
 			       struct mmc_failure *failure);
 void mmc_remote_stream_reason(struct mmc_stream *stream,
@@ -43,9 +46,5 @@ void mmc_remote_stream_reason(struct mmc_stream *stream,
 
 /* Adds the runner's counters of a stream to `values`. */
 void mmc_remote_stream_counters(struct mmc_stream *stream, uint64_t *values);
-
-/* Writes what a request waits for that has been posted, but not its time. */
-void mmc_remote_waiting(struct mmc_request *request,
-			struct mmc_waiting *waiting);
 
 #endif

@@ -7,9 +7,9 @@
 #include "engine/completion.h"
 #include "engine/memory.h"
 #include "engine/operation.h"
+#include "engine/remote/calls.h"
 #include "engine/spares.h"
 #include "support/bits.h"
-#include "support/error.h"
 
 /* ---- memory -------------------------------------------------------------- */
 
@@ -173,8 +173,6 @@ static void post(struct mmc_request *request)
 {
 	struct mmc_stream *stream = request->stream;
 	struct mmc_team *team = stream->team;
-	struct mmc_link *link = mmc_remote_link(team->endpoint);
-	const int error = -MMC_ENOMEM;
 	struct mmc_offload_command command = {
 		.kind = MMC_OFFLOAD_START,
 		.stream = stream->index,
@@ -188,16 +186,11 @@ static void post(struct mmc_request *request)
 		command.request = free_number(team->posted);
 		team->posted->requests[command.request] = request;
 		team->posted->count++;
-		mmc_link_post(link, &command);
+		mmc_link_post(mmc_remote_link(team->endpoint), &command);
 		return;
 	}
-	mmc_link_call(link, &(struct mmc_link_call){
-				    .kind = MMC_OFFLOAD_FAIL,
-				    .stream = stream->index,
-				    .arguments = &error,
-				    .argument_bytes = sizeof(error),
-			    });
-	fail(request, error);
+	mmc_remote_stream_fail(stream, -MMC_ENOMEM);
+	fail(request, -MMC_ENOMEM);
 }
 
 /* Tells the runner that this rank leaves the stream, once it has all operations. */
@@ -206,9 +199,7 @@ static void leave(struct mmc_stream *stream)
 	if (!stream->leaves || stream->queue != NULL || stream->left)
 		return;
 	stream->left = true;
-	mmc_link_call(mmc_remote_link(stream->team->endpoint),
-		      &(struct mmc_link_call){ .kind = MMC_OFFLOAD_LEAVE,
-					       .stream = stream->index });
+	mmc_remote_stream_leave(stream);
 }
 
 void mmc_remote_post_queued(struct mmc_stream *stream)
@@ -319,7 +310,8 @@ static bool dequeue(struct mmc_request *request)
 	return false;
 }
 
-bool mmc_remote_is_posted(const struct mmc_request *request, uint32_t *number)
+/* Returns whether a request has been posted and not ended, and writes its number. */
+static bool is_posted(const struct mmc_request *request, uint32_t *number)
 {
 	const struct mmc_posted *posted = request->stream->team->posted;
 
@@ -334,21 +326,15 @@ void mmc_remote_cancel(struct mmc_request *request)
 	struct mmc_stream *stream = request->stream;
 	struct mmc_link *link = mmc_remote_link(stream->team->endpoint);
 	struct mmc_offload_completion completion;
-	const int error = -MMC_ECANCELED;
 	uint32_t number;
 
 	if (dequeue(request)) {
-		mmc_link_call(link, &(struct mmc_link_call){
-					    .kind = MMC_OFFLOAD_FAIL,
-					    .stream = stream->index,
-					    .arguments = &error,
-					    .argument_bytes = sizeof(error),
-				    });
-		fail(request, error);
+		mmc_remote_stream_fail(stream, -MMC_ECANCELED);
+		fail(request, -MMC_ECANCELED);
 		mmc_remote_post_queued(stream);
 		return;
 	}
-	if (mmc_remote_is_posted(request, &number))
+	if (is_posted(request, &number))
 		mmc_link_call(link, &(struct mmc_link_call){
 					    .kind = MMC_OFFLOAD_CANCEL,
 					    .request = number,
@@ -360,7 +346,7 @@ void mmc_remote_cancel(struct mmc_request *request)
 		return;
 	/* The runner has ended, or breaks the ABI; the next round fails all others. */
 	link->broken = true;
-	if (mmc_remote_is_posted(request, &number))
+	if (is_posted(request, &number))
 		take(stream->team, number);
 	give_bounce(request);
 	fail(request, -MMC_EIO);
@@ -372,8 +358,7 @@ void mmc_remote_close_stream(struct mmc_stream *stream)
 	struct mmc_link *link = mmc_remote_link(team->endpoint);
 	struct mmc_offload_completion completion;
 
-	mmc_link_call(link, &(struct mmc_link_call){ .kind = MMC_OFFLOAD_CLOSE,
-						     .stream = stream->index });
+	mmc_remote_stream_close(stream);
 	/* Those of operations that had ended before: their numbers are free again. */
 	while (mmc_link_take(link, &completion))
 		mmc_remote_take_ended(team, &completion);
@@ -388,4 +373,20 @@ void mmc_remote_close_stream(struct mmc_stream *stream)
 		request->next = stream->queue;
 		stream->queue = request;
 	}
+}
+
+void mmc_remote_waiting(struct mmc_request *request,
+			struct mmc_waiting *waiting)
+{
+	uint32_t number;
+
+	if (!is_posted(request, &number))
+		return;
+	mmc_link_call(mmc_remote_link(request->stream->team->endpoint),
+		      &(struct mmc_link_call){
+			      .kind = MMC_OFFLOAD_WAITING,
+			      .request = number,
+			      .answer = waiting,
+			      .answer_bytes = sizeof(*waiting),
+		      });
 }

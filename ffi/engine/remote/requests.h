@@ -34,8 +34,9 @@ void mmc_remote_take_ended(struct mmc_team *team,
 /* Fails all requests of a team whose runner has ended. */
 void mmc_remote_fail_all(struct mmc_team *team);
 
-/* Returns whether a request has been posted and not ended, and writes its number. */
-bool mmc_remote_is_posted(const struct mmc_request *request, uint32_t *number);
+/* Writes what a request waits for that has been posted, but not its time. */
+void mmc_remote_waiting(struct mmc_request *request,
+			struct mmc_waiting *waiting);
 
 /*
  * Cancels a request that is not complete, and poisons its stream on all ranks. On return

@@ -6,7 +6,6 @@
 #include "engine/threads/responder.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -20,6 +19,7 @@
 #include "support/clock.h"
 #include "support/descriptor.h"
 #include "support/error.h"
+#include "support/thread.h"
 
 /*
  * How long the responder waits for a caller that has left to come back. Python calls
@@ -207,23 +207,6 @@ static void *responder(void *argument)
 	return NULL;
 }
 
-/*
- * Starts the thread with every signal blocked, so that signals go to the callers.
- * Returns what pthread_create() does.
- */
-static int start_thread(struct mmc_engine *engine)
-{
-	sigset_t all;
-	sigset_t before;
-	int rv;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rv = pthread_create(&engine->threads->thread, NULL, responder, engine);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return rv;
-}
-
 int mmc_responder_start(struct mmc_engine *engine)
 {
 	struct mmc_threads *threads = engine->threads;
@@ -231,7 +214,7 @@ int mmc_responder_start(struct mmc_engine *engine)
 
 	if (engine->stepped || threads->responds)
 		return 0;
-	error = start_thread(engine);
+	error = mmc_thread_start(&threads->thread, responder, engine);
 	threads->responds = error == 0;
 	if (error == 0)
 		return 0;

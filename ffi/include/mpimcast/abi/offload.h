@@ -4,7 +4,7 @@
  * proxy (mpimcast/proxy.h) or the firmware of a network adapter. The process that starts
  * the operations is the host.
  *
- * Host and runner share a bridge of memory, which serves one team. The host puts
+ * Host and runner share memory, the bridge, which serves one team. The host puts
  * commands in a ring; the runner puts a completion in another ring when an operation has
  * ended. All else is a call: the host writes arguments to the mailbox, and waits until
  * the runner has written the answer there. One call is made at a time.
@@ -13,11 +13,11 @@
  * the number of a region, and an offset in it. The runner believes nothing that it reads
  * in a bridge before it has checked it.
  *
- * Doorbells: who has put something in a ring, or has called or answered, rings for the
- * other side only if that is armed. Whoever wants to sleep arms itself, and then looks
- * once more; whoever rings publishes, and then looks whether the other side is armed. A
- * full fence lies between the two steps on each side. So one of the two sees the other,
- * and no ring is lost.
+ * Doorbells: a side that has put something in a ring, or has called or answered, rings
+ * for the other side only if that is armed. A side that wants to sleep arms itself, and
+ * then looks once more; a side that rings publishes first, and then looks whether the
+ * other one is armed. All these accesses are sequentially consistent, so at least one
+ * side sees what the other has written, and no ring is lost.
  */
 #ifndef MPIMCAST_OFFLOAD_H
 #define MPIMCAST_OFFLOAD_H
@@ -64,11 +64,10 @@ enum mmc_offload_command_kind {
 
 /* A command of the host; for MMC_OFFLOAD_CALL only `kind` and `call` have a meaning. */
 struct mmc_offload_command {
-	uint32_t kind;	 /* enum mmc_offload_command_kind */
-	uint32_t call;	 /* enum mmc_offload_call_kind */
-	uint32_t stream; /* the host's number of the stream */
-	uint32_t
-		request; /* the host's number of the operation, while in flight */
+	uint32_t kind;	    /* enum mmc_offload_command_kind */
+	uint32_t call;	    /* enum mmc_offload_call_kind */
+	uint32_t stream;    /* the host's number of the stream */
+	uint32_t request;   /* the host's number of the operation */
 	uint32_t operation; /* enum mmc_kind */
 	uint32_t root;	    /* as in struct mmc_operation */
 	uint64_t block_bytes;
@@ -94,10 +93,8 @@ struct mmc_offload_completion {
 
 /* A ring for one producer and one consumer. Each counter has its own cache line. */
 struct mmc_offload_ring {
-	_Alignas(
-		64) uint32_t nproduced; /* entries put in so far, modulo 2^32 */
-	_Alignas(
-		64) uint32_t nconsumed; /* entries taken out so far, likewise */
+	_Alignas(64) uint32_t nproduced; /* entries put in, mod 2^32 */
+	_Alignas(64) uint32_t nconsumed; /* entries taken out, likewise */
 	_Alignas(64) uint32_t armed; /* whether the consumer must be rung for */
 };
 
@@ -107,14 +104,13 @@ struct mmc_offload_ring {
  */
 enum mmc_offload_call_kind {
 	MMC_OFFLOAD_OPEN = 1, /* struct mmc_team_options; uint8_t [address] */
-	MMC_OFFLOAD_PROTECT = 2, /* uint8_t [MMC_SECRET_BYTES]; - */
-	MMC_OFFLOAD_CONNECT = 3, /* uint8_t [nranks][address]; - */
-	MMC_OFFLOAD_PROBE = 4,	 /* uint64_t slice_ns; struct mmc_probe */
-	MMC_OFFLOAD_SURVEY = 5,	 /* uint32_t id, nnumbers; - */
-	MMC_OFFLOAD_BURST = 6,	 /* struct mmc_burst; - */
-	MMC_OFFLOAD_LISTEN =
-		7, /* uint64_t slice_ns; struct mmc_hearing [nranks] */
-	MMC_OFFLOAD_COUNTERS = 8,  /* -; uint64_t [mmc_counter_count()] */
+	MMC_OFFLOAD_PROTECT = 2,  /* uint8_t [MMC_SECRET_BYTES]; - */
+	MMC_OFFLOAD_CONNECT = 3,  /* uint8_t [nranks][address]; - */
+	MMC_OFFLOAD_PROBE = 4,	  /* uint64_t slice_ns; struct mmc_probe */
+	MMC_OFFLOAD_SURVEY = 5,	  /* uint32_t id, nnumbers; - */
+	MMC_OFFLOAD_BURST = 6,	  /* struct mmc_burst; - */
+	MMC_OFFLOAD_LISTEN = 7,	  /* uint64_t slice_ns; struct mmc_hearing [] */
+	MMC_OFFLOAD_COUNTERS = 8, /* -; uint64_t [mmc_counter_count()] */
 	MMC_OFFLOAD_STRANGERS = 9, /* -; struct mmc_stranger [] */
 	MMC_OFFLOAD_CREATE = 10,   /* stream: struct mmc_stream_options; - */
 	MMC_OFFLOAD_LEAVE = 11,	   /* stream: -; - */
@@ -134,12 +130,10 @@ struct mmc_offload_mailbox {
 	_Alignas(64) uint32_t ncalled; /* the number of the latest call */
 	uint32_t stream;
 	uint32_t request;
-	uint32_t body_bytes; /* of the arguments or the answer */
-	_Alignas(64)
-		uint32_t nanswered; /* the number of the last answered call */
-	int32_t status;		    /* 0, or a negative enum mmc_error */
-	char text
-		[MMC_OFFLOAD_TEXT_SIZE]; /* mmc_last_error() of a failed call */
+	uint32_t body_bytes;		  /* of the arguments or the answer */
+	_Alignas(64) uint32_t nanswered;  /* of the last answered call */
+	int32_t status;			  /* 0, or a negative enum mmc_error */
+	char text[MMC_OFFLOAD_TEXT_SIZE]; /* of a call that has failed */
 	_Alignas(64) uint8_t body[];
 };
 
@@ -159,10 +153,18 @@ struct mmc_offload_bridge {
 	struct mmc_offload_mailbox mailbox;
 };
 
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	       "the ABI has no other order");
 _Static_assert(sizeof(struct mmc_offload_command) == 128, "version 1");
 _Static_assert(sizeof(struct mmc_offload_completion) == 64, "version 1");
 _Static_assert(sizeof(struct mmc_offload_ring) == 192, "version 1");
 _Static_assert(sizeof(struct mmc_stream_options) == 48, "version 1");
+_Static_assert(sizeof(struct mmc_team_options) == 952, "version 1");
+_Static_assert(sizeof(struct mmc_failure) == 48, "version 1");
+_Static_assert(sizeof(struct mmc_unicast_reason) == 12, "version 1");
+_Static_assert(sizeof(struct mmc_probe) == 12, "version 1");
+_Static_assert(sizeof(struct mmc_burst) == 20, "version 1");
+_Static_assert(sizeof(struct mmc_hearing) == 40, "version 1");
 _Static_assert(sizeof(struct mmc_waiting) == 32, "version 1");
 _Static_assert(sizeof(struct mmc_stranger) == 72, "version 1");
 
