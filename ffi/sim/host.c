@@ -265,8 +265,8 @@ void mmc_host_wake_at(struct mmc_host *host, uint64_t time_ns)
 	struct mmc_network *network = &host->stage->network;
 	uint64_t after_ns;
 
-	if (time_ns < host->sending_ns)
-		time_ns = host->sending_ns;
+	time_ns = mmc_max_u64(time_ns, mmc_max_u64(host->sending_ns,
+						   host->receiving_ns));
 	if (time_ns < network->now_ns)
 		time_ns = network->now_ns;
 	after_ns = mmc_host_after_stall(host, time_ns);
@@ -281,10 +281,16 @@ void mmc_host_wake_at(struct mmc_host *host, uint64_t time_ns)
 
 bool mmc_host_step(struct mmc_host *host, uint64_t *next_ns)
 {
+	uint64_t npolled;
+
 	if (host->dead || host->wake_ns != host->stage->network.now_ns)
 		return false;
 	host->wake_ns = MMC_NEVER_NS;
+	npolled = host->endpoint->polled_datagrams;
 	*next_ns = mmc_engine_step(host->engine);
+	npolled = host->endpoint->polled_datagrams - npolled;
+	host->receiving_ns = host->stage->network.now_ns +
+			     npolled * host->stage->spec->receive_ns;
 	return true;
 }
 

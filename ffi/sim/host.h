@@ -23,9 +23,11 @@ struct mmc_host {
 	struct mmc_team *team;
 	void *memory; /* all buffers; engine memory with zero-copy */
 	struct mmc_host_stream *streams;
-	struct mmc_prng prng;	 /* for the choices of its program */
-	uint64_t wake_ns;	 /* when its engine runs next */
-	uint64_t sending_ns;	 /* until then it waits for room on its link */
+	struct mmc_prng prng; /* for the choices of its program */
+	uint64_t wake_ns;     /* when its engine runs next */
+	uint64_t sending_ns;  /* until then it waits for room on its link */
+	uint64_t
+		receiving_ns; /* until then its engine handles what it polled */
 	uint64_t stall_begin_ns; /* its first stall; MMC_NEVER_NS: none */
 	bool dead; /* its process has ended, or its machine is off */
 	struct mmc_sim_rank outcome;

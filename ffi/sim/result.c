@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/laws.h"
+#include "support/bits.h"
 
 _Static_assert(MMC_TRAFFIC_COUNT == 3,
 	       "each array of struct mmc_sim_traffic has three elements");
@@ -34,28 +35,33 @@ static void fill_rank(struct mmc_sim_rank *rank, struct mmc_host *host)
 	rank->rx = traffic_of(&host->endpoint->received);
 }
 
-/* Writes the name of link number `index`, as numbered in drivers/sim/topology.h. */
+/* Writes the name of link number `index` of the fabric. */
 static void name_link(char *name, size_t size, uint32_t index,
-		      const struct mmc_network_options *options)
+		      const struct mmc_network *network)
 {
-	uint32_t nhosts = options->nhosts;
-	uint32_t nswitches = options->nswitches;
+	uint32_t nhosts = network->fabric.nhosts;
+	uint32_t from = network->fabric.links[index].from - nhosts;
+	uint32_t to = network->fabric.links[index].to - nhosts;
+	uint32_t nleaves = network->options.nswitches;
 
 	if (index < nhosts)
 		snprintf(name, size, "rank %u up", index);
 	else if (index < 2 * nhosts)
 		snprintf(name, size, "rank %u down", index - nhosts);
-	else if (index < 2 * nhosts + nswitches)
-		snprintf(name, size, "leaf %u up", index - 2 * nhosts);
+	else if (network->options.fabric)
+		snprintf(name, size, "switch %u to %u", from, to);
+	else if (to == nleaves)
+		snprintf(name, size, "leaf %u up", from);
 	else
-		snprintf(name, size, "leaf %u down",
-			 index - 2 * nhosts - nswitches);
+		snprintf(name, size, "leaf %u down", to);
 }
 
 static void fill_link(struct mmc_sim_link *to, const struct mmc_link *from)
 {
 	to->bytes = from->bytes;
 	to->datagrams = from->entered;
+	to->packets = from->packets;
+	to->deepest_bytes = from->deepest_bytes;
 	to->lost_datagrams = from->lost;
 	to->overflowed_datagrams = from->overflowed;
 }
@@ -86,9 +92,9 @@ int mmc_result_fill(struct mmc_sim_result *result, struct mmc_run_state *run)
 {
 	const struct mmc_network *network = &run->stage.network;
 	struct mmc_sim_result filled = {
-		.nranks = run->nhosts,
+		.nranks = run->stage.spec->nranks,
 		.nlinks = network->nlinks,
-		.ranks = calloc(run->nhosts, sizeof(*filled.ranks)),
+		.ranks = calloc(run->stage.spec->nranks, sizeof(*filled.ranks)),
 		.links = calloc(network->nlinks, sizeof(*filled.links)),
 		/*
 		 * In a large run, each datagram carries a stamp of a few bytes in place
@@ -111,10 +117,16 @@ int mmc_result_fill(struct mmc_sim_result *result, struct mmc_run_state *run)
 	       sizeof(filled.violation));
 	for (uint32_t i = 0; i < run->nhosts; i++)
 		fill_rank(&filled.ranks[i], &run->hosts[i]);
+	for (uint32_t i = 0; i < filled.nranks; i++) {
+		filled.ranks[i].script_end_ns =
+			mmc_player_end_ns(&run->player, i);
+		filled.script_ns = mmc_max_u64(filled.script_ns,
+					       filled.ranks[i].script_end_ns);
+	}
 	for (uint32_t i = 0; i < network->nlinks; i++) {
 		fill_link(&filled.links[i], &network->links[i]);
 		name_link(filled.links[i].name, sizeof(filled.links[i].name), i,
-			  &network->options);
+			  network);
 	}
 	mmc_laws_measure(run, &filled.figures);
 	*result = filled;

@@ -4,9 +4,11 @@
 #define MMC_SIM_RESULT_H
 
 #include "sim/host.h"
+#include "sim/player.h"
 
 struct mmc_run_state {
 	struct mmc_stage stage;
+	struct mmc_player player; /* of the script, if there is one */
 	struct mmc_host *hosts;	  /* [nhosts], one for each rank */
 	uint32_t nhosts;	  /* hosts that were opened */
 	uint64_t last_arrival_ns; /* time of the last arrival */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/laws.h"
+#include "sim/player.h"
 #include "sim/program.h"
 #include "sim/result.h"
 #include "support/assert.h"
@@ -14,16 +15,15 @@
  */
 #define SILENCE_NS (5 * MMC_S_NS)
 
-static int open_run(struct mmc_run_state *run, const struct mmc_sim_spec *spec)
+/* Opens the ranks, unless there are no operations for them. */
+static int open_hosts(struct mmc_run_state *run)
 {
-	uint32_t nranks = spec->nranks;
-	uint8_t *addresses;
-	int rv = mmc_stage_open(&run->stage, spec);
+	const struct mmc_sim_spec *spec = run->stage.spec;
+	uint32_t nranks = spec->nops > 0 ? spec->nranks : 0;
+	uint8_t *addresses = calloc(nranks + 1, MMC_SIM_ADDRESS_BYTES);
+	int rv = 0;
 
-	if (rv < 0)
-		return rv;
-	addresses = calloc(nranks, MMC_SIM_ADDRESS_BYTES);
-	run->hosts = calloc(nranks, sizeof(*run->hosts));
+	run->hosts = calloc(nranks + 1, sizeof(*run->hosts));
 	if (!addresses || !run->hosts)
 		rv = -MMC_ENOMEM;
 	for (uint32_t i = 0; rv == 0 && i < nranks; i++) {
@@ -39,8 +39,23 @@ static int open_run(struct mmc_run_state *run, const struct mmc_sim_spec *spec)
 	return rv;
 }
 
+static int open_run(struct mmc_run_state *run, const struct mmc_scene *scene)
+{
+	int rv = mmc_stage_open(&run->stage, scene);
+
+	if (rv < 0)
+		return rv;
+	run->player.ready_kind = MMC_TIMER_READY;
+	run->player.send_kind = MMC_TIMER_SEND;
+	if (scene->script)
+		rv = mmc_player_open(&run->player, scene->script,
+				     &run->stage.network);
+	return rv < 0 ? rv : open_hosts(run);
+}
+
 static void close_run(struct mmc_run_state *run)
 {
+	mmc_player_close(&run->player);
 	for (uint32_t i = 0; i < run->nhosts; i++)
 		mmc_host_close(&run->hosts[i]);
 	free(run->hosts);
@@ -96,6 +111,15 @@ static void dispatch(struct mmc_run_state *run, struct mmc_heap_item *event)
 	case MMC_TIMER_INQUIRY:
 		mmc_host_on_inquiry_due(&hosts[event->target]);
 		break;
+	case MMC_NETWORK_CONVOY:
+		mmc_player_on_convoy(&run->player, event->subject);
+		break;
+	case MMC_TIMER_READY:
+		mmc_player_on_ready(&run->player, event->target);
+		break;
+	case MMC_TIMER_SEND:
+		mmc_player_on_send_due(&run->player, event->target);
+		break;
 	default:
 		MMC_ASSERT(false);
 	}
@@ -121,6 +145,12 @@ static void blame_slowest(struct mmc_run_state *run, const char *limit)
 	}
 }
 
+/* Returns whether an operation, or the script, has yet to end. */
+static bool is_running(const struct mmc_run_state *run)
+{
+	return run->stage.nrunning > 0 || !mmc_player_ended(&run->player);
+}
+
 /*
  * Records a violation, which ends the run, if it takes too long. `end_ns` is when the
  * last operation ended; it is not read while operations are running.
@@ -129,7 +159,7 @@ static void check_limits(struct mmc_run_state *run, uint64_t end_ns)
 {
 	struct mmc_stage *stage = &run->stage;
 	uint64_t now_ns = stage->network.now_ns;
-	bool ended = stage->nrunning == 0;
+	bool ended = !is_running(run);
 	/* A rank that stalls at the end may still answer after its stall. */
 	bool overdue = ended ? now_ns - end_ns >
 				       SILENCE_NS + stage->spec->stall_ns
@@ -144,6 +174,9 @@ static void check_limits(struct mmc_run_state *run, uint64_t end_ns)
 	else
 		blame_slowest(run, overdue ? "in time"
 					   : "within the limit of events");
+	if (!mmc_finding_exists(&stage->finding))
+		mmc_finding_add(&stage->finding, now_ns,
+				"the script has not ended within the limits");
 }
 
 /* Handles the events of a run in order, until none is left or a violation is found. */
@@ -155,10 +188,10 @@ static void handle_events(struct mmc_run_state *run)
 
 	while (!mmc_finding_exists(&stage->finding) &&
 	       mmc_network_next(&stage->network, &event)) {
-		bool running = stage->nrunning > 0;
+		bool running = is_running(run);
 
 		dispatch(run, &event);
-		if (running && stage->nrunning == 0)
+		if (running && !is_running(run))
 			end_ns = stage->network.now_ns;
 		check_limits(run, end_ns);
 	}
@@ -254,21 +287,23 @@ static void check_end(struct mmc_run_state *run)
 }
 
 /*
- * Runs a spec once. Of the control datagrams of the spec's `drop_kind`, the network
+ * Runs a scene once. Of the control datagrams of the spec's `drop_kind`, the network
  * loses number `drop_index`. Writes to `*nkind` how many of that kind were sent.
  */
-static int run_once(const struct mmc_sim_spec *spec, uint64_t drop_index,
+static int run_once(const struct mmc_scene *scene, uint64_t drop_index,
 		    uint64_t *nkind, struct mmc_sim_result *result)
 {
+	const struct mmc_sim_spec *spec = scene->spec;
 	struct mmc_run_state run = { 0 };
-	int rv = open_run(&run, spec);
+	int rv = open_run(&run, scene);
 
 	if (rv < 0)
 		goto out_close;
 	run.stage.monitor.drop_kind = spec->drop_kind;
 	run.stage.monitor.drop_index = drop_index;
-	for (uint32_t i = 0; i < spec->nranks; i++)
+	for (uint32_t i = 0; i < run.nhosts; i++)
 		mmc_program_plan(&run.hosts[i]);
+	mmc_player_start(&run.player);
 	handle_events(&run);
 	if (!mmc_finding_exists(&run.stage.finding))
 		check_end(&run);
@@ -291,9 +326,18 @@ out_close:
 
 int mmc_sim_run(const struct mmc_sim_spec *spec, struct mmc_sim_result *result)
 {
+	return mmc_sim_run_on(spec, NULL, NULL, result);
+}
+
+int mmc_sim_run_on(const struct mmc_sim_spec *spec,
+		   const struct mmc_fabric *fabric,
+		   const struct mmc_script *script,
+		   struct mmc_sim_result *result)
+{
+	const struct mmc_scene scene = { spec, fabric, script };
 	struct mmc_sim_result recorded;
 	uint64_t nkind = 0;
-	int rv = run_once(spec, UINT64_MAX, &nkind, &recorded);
+	int rv = run_once(&scene, UINT64_MAX, &nkind, &recorded);
 
 	/*
 	 * Only after a run without the loss is it known which datagram is the
@@ -301,7 +345,7 @@ int mmc_sim_run(const struct mmc_sim_spec *spec, struct mmc_sim_result *result)
 	 */
 	if (rv == 0 && recorded.violation[0] == 0 && nkind > spec->drop_nth) {
 		mmc_sim_result_clear(&recorded);
-		rv = run_once(spec, nkind - 1 - spec->drop_nth, &nkind,
+		rv = run_once(&scene, nkind - 1 - spec->drop_nth, &nkind,
 			      &recorded);
 	}
 	if (rv == 0)

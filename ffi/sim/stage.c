@@ -18,28 +18,39 @@ enum { STAMP_BYTES = 4 };
 
 _Static_assert((int)MMC_OUTAGE_MULTICAST == MMC_SIM_OUTAGE_MULTICAST &&
 		       (int)MMC_OUTAGE_HOST == MMC_SIM_OUTAGE_HOST &&
-		       (int)MMC_OUTAGE_LEAF == MMC_SIM_OUTAGE_LEAF,
+		       (int)MMC_OUTAGE_LEAF == MMC_SIM_OUTAGE_LEAF &&
+		       (int)MMC_OUTAGE_LINK == MMC_SIM_OUTAGE_LINK,
 	       "a spec's outages are the network's");
 
-/* Returns whether the rank or leaf that an outage cuts off exists. */
-static bool outage_is_sane(const struct mmc_sim_spec *spec)
+/* Returns whether the rank, switch or link that an outage cuts off exists. */
+static bool outage_is_sane(const struct mmc_scene *scene)
 {
+	const struct mmc_sim_spec *spec = scene->spec;
+	const struct mmc_fabric *fabric = scene->fabric;
+
 	switch (spec->outage) {
 	case MMC_SIM_OUTAGE_HOST:
 		return spec->outage_place < spec->nranks;
 	case MMC_SIM_OUTAGE_LEAF:
-		return spec->outage_place < spec->nswitches;
+		return spec->outage_place <
+		       (fabric ? fabric->nswitches : spec->nswitches);
+	case MMC_SIM_OUTAGE_LINK:
+		return fabric && spec->outage_place < fabric->nlinks &&
+		       spec->outage_place >= 2 * fabric->nhosts;
 	default:
 		return spec->outage < MMC_OUTAGE_COUNT;
 	}
 }
 
-static bool spec_is_sane(const struct mmc_sim_spec *spec)
+static bool scene_is_sane(const struct mmc_scene *scene)
 {
-	return spec->nranks > 0 && spec->nranks <= 4096 && spec->nops > 0 &&
-	       spec->nops <= 65536 && spec->nstreams > 0 &&
-	       spec->nstreams <= MMC_SIM_STREAMS_MAX && spec->subgroups > 0 &&
-	       spec->chunk_bytes >= STAMP_BYTES && spec->chunk_bytes <= 65000 &&
+	const struct mmc_sim_spec *spec = scene->spec;
+
+	return spec->nranks > 0 && spec->nranks <= 4096 &&
+	       (spec->nops > 0 || scene->script) && spec->nops <= 65536 &&
+	       spec->nstreams > 0 && spec->nstreams <= MMC_SIM_STREAMS_MAX &&
+	       spec->subgroups > 0 && spec->chunk_bytes >= STAMP_BYTES &&
+	       spec->chunk_bytes <= 65000 &&
 	       spec->block_bytes <= UINT64_C(1) << 40 &&
 	       spec->kind <= MMC_BCAST &&
 	       (spec->root < spec->nranks || spec->root == MMC_SIM_NOBODY) &&
@@ -49,7 +60,7 @@ static bool spec_is_sane(const struct mmc_sim_spec *spec)
 	       (spec->protect == MMC_PROTECT_OFF || spec->zero_copy == 0) &&
 	       spec->zero_copy <= 4096 && spec->uplink_loss_ppm < PPM &&
 	       spec->duplicate_ppm < PPM && spec->host_ranks > 0 &&
-	       outage_is_sane(spec) &&
+	       outage_is_sane(scene) &&
 	       (spec->stall_ns == 0 || spec->stall_ns < spec->stall_period_ns);
 }
 
@@ -67,7 +78,14 @@ static uint32_t payload_scale(const struct mmc_sim_spec *spec)
 	return spec->chunk_bytes / STAMP_BYTES;
 }
 
-static int open_network(struct mmc_stage *stage)
+/* Returns a probability below 1 as the network takes it. */
+static uint32_t parts_of_2_32(uint32_t ppm)
+{
+	return (uint32_t)(((uint64_t)ppm << 32) / PPM);
+}
+
+static int open_network(struct mmc_stage *stage,
+			const struct mmc_fabric *fabric)
 {
 	const struct mmc_sim_spec *spec = stage->spec;
 	uint32_t chunk_bytes = spec->chunk_bytes / stage->scale;
@@ -79,6 +97,7 @@ static int open_network(struct mmc_stage *stage)
 	uint32_t added_bytes = crc_bytes + mmc_stage_seal_bytes(spec);
 	const struct mmc_network_options options = {
 		.nhosts = spec->nranks,
+		.fabric = fabric,
 		.nswitches = spec->nswitches,
 		.link_mbits = spec->link_mbits,
 		.trunk_mbits = spec->trunk_mbits,
@@ -87,9 +106,9 @@ static int open_network(struct mmc_stage *stage)
 		.uneven = spec->uneven != 0,
 		.detour_ns = spec->detour_ns,
 		.queue_bytes = spec->queue_bytes,
-		.loss = ((uint64_t)spec->loss_ppm << 32) / PPM,
-		.uplink_loss = ((uint64_t)spec->uplink_loss_ppm << 32) / PPM,
-		.duplicate = ((uint64_t)spec->duplicate_ppm << 32) / PPM,
+		.loss = parts_of_2_32(spec->loss_ppm),
+		.uplink_loss = parts_of_2_32(spec->uplink_loss_ppm),
+		.duplicate = parts_of_2_32(spec->duplicate_ppm),
 		.deaf_hosts = spec->deaf_ranks,
 		.deaf_ns = spec->deaf_ns,
 		.deaf_end_ns = spec->deaf_end_ns,
@@ -189,7 +208,7 @@ static int open_ops(struct mmc_stage *stage)
 
 	for (uint32_t i = 0; i < spec->nstreams; i++)
 		stage->channels[i] = mmc_prng_next(&prng) & MMC_CHANNEL_MASK;
-	stage->ops = calloc(nall, sizeof(*stage->ops));
+	stage->ops = calloc(nall + 1, sizeof(*stage->ops));
 	if (!stage->ops)
 		return -MMC_ENOMEM;
 	for (uint32_t i = 0; i < nall; i++) {
@@ -234,19 +253,20 @@ static int open_monitor(struct mmc_stage *stage)
 	return 0;
 }
 
-int mmc_stage_open(struct mmc_stage *stage, const struct mmc_sim_spec *spec)
+int mmc_stage_open(struct mmc_stage *stage, const struct mmc_scene *scene)
 {
+	const struct mmc_sim_spec *spec = scene->spec;
 	int rv;
 
 	*stage = (struct mmc_stage){ .spec = spec };
 	mmc_seals_enter(&stage->seals);
-	if (!spec_is_sane(spec))
+	if (!scene_is_sane(scene))
 		return -MMC_EINVAL;
 	stage->scale = payload_scale(spec);
 	stage->kernels = calloc(spec->nranks, sizeof(*stage->kernels));
 	if (!stage->kernels)
 		return -MMC_ENOMEM;
-	rv = open_network(stage);
+	rv = open_network(stage, scene->fabric);
 	if (rv == 0)
 		rv = open_ops(stage);
 	if (rv == 0)

@@ -23,6 +23,15 @@ enum {
 	MMC_TIMER_CANCEL,  /* target: rank */
 	MMC_TIMER_END,	   /* target: rank */
 	MMC_TIMER_INQUIRY, /* target: the asking rank */
+	MMC_TIMER_READY,   /* target: a message of the script */
+	MMC_TIMER_SEND,	   /* target: a node that sends the script's messages */
+};
+
+/* What a run is about: each is only read, and outlives the run. */
+struct mmc_scene {
+	const struct mmc_sim_spec *spec;
+	const struct mmc_fabric *fabric; /* NULL: as the spec says */
+	const struct mmc_script *script; /* NULL: none */
 };
 
 struct mmc_stage {
@@ -40,10 +49,10 @@ struct mmc_stage {
 };
 
 /*
- * Opens the stage for `spec`, which must outlive it. Returns 0, -MMC_EINVAL if the spec
- * cannot be run, or -MMC_ENOMEM; mmc_stage_close() must be called in either case.
+ * Opens the stage of `scene`. Returns 0, -MMC_EINVAL if it cannot be run, or -MMC_ENOMEM;
+ * mmc_stage_close() must be called in either case.
  */
-int mmc_stage_open(struct mmc_stage *stage, const struct mmc_sim_spec *spec);
+int mmc_stage_open(struct mmc_stage *stage, const struct mmc_scene *scene);
 
 /* Returns by how much protection makes each datagram of a run longer. */
 static inline uint32_t mmc_stage_seal_bytes(const struct mmc_sim_spec *spec)

@@ -257,6 +257,7 @@ static void impossible_networks_are_refused(void)
 	options.nswitches = 0;
 	CHECK_EQ(mmc_network_init(&network, &options), -MMC_EINVAL);
 	options = quiet_options(2);
+	options.nswitches = 2;
 	options.trunk_mbits = 8000001;
 	CHECK_EQ(mmc_network_init(&network, &options), -MMC_EINVAL);
 	options = quiet_options(0);

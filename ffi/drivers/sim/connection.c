@@ -1,48 +1,40 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The connections between hosts of the simulated network, which lose nothing. */
+#include "drivers/sim/fabric.h"
 #include "drivers/sim/outage.h"
-#include "drivers/sim/topology.h"
 
-/* The most links on the way from one host to another. */
-#define PATH_LINKS_MAX 4
-
-/* Writes the indices of the links from one host to another. Returns their number. */
-static unsigned path_of(const struct mmc_network *network, uint32_t from,
+/* Writes the links from one host to another. Returns their number. */
+static uint32_t path_of(const struct mmc_network *network, uint32_t from,
 			uint32_t to, uint32_t *links)
 {
-	uint32_t leaf = mmc_leaf_of(network, from);
-	uint32_t other = mmc_leaf_of(network, to);
-	unsigned n = 0;
+	const struct mmc_journey journey = { from, to };
 
-	links[n++] = mmc_link_from_host(from);
-	if (leaf != other) {
-		links[n++] = mmc_link_to_spine(network, leaf);
-		links[n++] = mmc_link_from_spine(network, other);
-	}
-	links[n++] = mmc_link_to_host(network, to);
-	return n;
+	return mmc_fabric_path(&network->fabric, journey, network->options.seed,
+			       network->links, links);
 }
 
 uint64_t mmc_network_reach_ns(const struct mmc_network *network, uint32_t from,
 			      uint32_t to)
 {
-	uint32_t links[PATH_LINKS_MAX];
+	uint32_t links[MMC_PATH_LINKS_MAX];
+	uint32_t nlinks = path_of(network, from, to, links);
+	uint64_t reach_ns = mmc_outage_left_ns(network, links, nlinks);
 
-	return (uint64_t)path_of(network, from, to, links) *
-		       network->options.latency_ns +
-	       mmc_outage_left_ns(network, from, to);
+	for (uint32_t i = 0; i < nlinks; i++)
+		reach_ns += network->fabric.links[links[i]].latency_ns;
+	return reach_ns;
 }
 
 uint64_t mmc_network_transfer(struct mmc_network *network, uint32_t from,
 			      uint32_t to, uint64_t nbytes)
 {
-	uint32_t links[PATH_LINKS_MAX];
-	unsigned nlinks = path_of(network, from, to, links);
+	uint32_t links[MMC_PATH_LINKS_MAX];
+	uint32_t nlinks = path_of(network, from, to, links);
 	uint64_t at_ps =
-		(network->now_ns + mmc_outage_left_ns(network, from, to)) *
+		(network->now_ns + mmc_outage_left_ns(network, links, nlinks)) *
 		MMC_LINK_NS_PS;
 
-	for (unsigned i = 0; i < nlinks; i++) {
+	for (uint32_t i = 0; i < nlinks; i++) {
 		struct mmc_link *link = &network->links[links[i]];
 
 		if (link->free_ps > at_ps)
@@ -50,7 +42,8 @@ uint64_t mmc_network_transfer(struct mmc_network *network, uint32_t from,
 		at_ps += nbytes * link->byte_ps;
 		link->free_ps = at_ps;
 		link->bytes += nbytes;
-		at_ps += network->options.latency_ns * MMC_LINK_NS_PS;
+		at_ps += network->fabric.links[links[i]].latency_ns *
+			 MMC_LINK_NS_PS;
 	}
 	return mmc_link_ps_to_ns(at_ps);
 }

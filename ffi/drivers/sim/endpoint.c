@@ -114,6 +114,7 @@ static unsigned poll_queue(struct mmc_sim_endpoint *self, uint32_t queue,
 			continue;
 		*queued -= frame->scaled_bytes;
 		self->lent[self->nlent++] = frame;
+		self->polled_datagrams++;
 		events[n++] = (struct mmc_event){
 			.kind = MMC_EVENT_DATAGRAM,
 			.bytes = frame->bytes,

@@ -97,6 +97,7 @@ struct mmc_sim_endpoint {
 	struct mmc_sim_receives receives;
 	struct mmc_traffic_count received; /* all that went into a queue */
 	uint64_t overrun_datagrams;	   /* dropped for lack of room */
+	uint64_t polled_datagrams;	   /* reported by polls so far */
 };
 
 /*

@@ -4,31 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "drivers/sim/events.h"
+#include "drivers/sim/leaves.h"
 #include "drivers/sim/outage.h"
-#include "drivers/sim/topology.h"
+#include "drivers/sim/transit.h"
+#include "drivers/sim/tree.h"
 #include "support/assert.h"
-
-/* The kind of an event: a frame comes out of the link whose index is the target. */
-enum { KIND_FRAME = 0 };
-
-static bool rate_is_possible(uint32_t mbits)
-{
-	return mbits > 0 && mbits <= MMC_LINK_MBITS_MAX;
-}
-
-/* Returns a link as the options describe it; `last` if it leads to a host. */
-static struct mmc_link make_link(const struct mmc_network_options *options,
-				 uint32_t mbits, bool last)
-{
-	return (struct mmc_link){
-		.byte_ps = mmc_link_byte_ps(mbits),
-		.queue_bytes = options->queue_bytes,
-		.loss = last ? options->loss : options->uplink_loss,
-		.duplicate = last ? options->duplicate : 0,
-		.latency_ns = options->latency_ns,
-		.jitter_ns = last ? options->jitter_ns : 0,
-	};
-}
 
 /* Draws a latency and a jitter for each link, up to its present ones. */
 static void draw_links(struct mmc_network *network)
@@ -43,104 +24,115 @@ static void draw_links(struct mmc_network *network)
 	}
 }
 
+/* Takes the fabric of the options, or describes their leaves and spine. */
+static int choose_fabric(struct mmc_network *network)
+{
+	const struct mmc_network_options *options = &network->options;
+	int rv;
+
+	if (options->fabric) {
+		network->fabric = *options->fabric;
+		return options->nhosts > 0 &&
+				       options->nhosts <= network->fabric.nhosts
+			       ? mmc_fabric_check(&network->fabric)
+			       : -MMC_EINVAL;
+	}
+	rv = mmc_leaves_build(options, &network->fabric);
+	if (rv < 0)
+		return rv;
+	network->leaves = (void *)(uintptr_t)network->fabric.links;
+	return mmc_fabric_check(&network->fabric);
+}
+
+static int open_links(struct mmc_network *network)
+{
+	const struct mmc_fabric *fabric = &network->fabric;
+
+	network->nlinks = fabric->nlinks;
+	network->links = malloc(network->nlinks * sizeof(*network->links));
+	network->reach = calloc((size_t)fabric->ntrees * fabric->nlinks,
+				sizeof(*network->reach));
+	if (!network->links || !network->reach)
+		return -MMC_ENOMEM;
+	for (uint32_t i = 0; i < network->nlinks; i++) {
+		network->links[i] = mmc_link_make(&fabric->links[i]);
+		if (i < fabric->nhosts)
+			network->links[i].queue_bytes = UINT64_MAX;
+	}
+	return mmc_trees_measure(fabric, network->reach);
+}
+
 int mmc_network_init(struct mmc_network *network,
 		     const struct mmc_network_options *options)
 {
-	uint32_t nhosts = options->nhosts;
-	uint32_t ntrunks = options->nswitches > 1 ? 2 * options->nswitches : 0;
+	int rv;
 
-	if (nhosts == 0 || options->nswitches == 0 ||
-	    options->nswitches > nhosts ||
-	    !rate_is_possible(options->link_mbits) ||
-	    !rate_is_possible(options->trunk_mbits) ||
-	    options->payload_scale == 0)
-		return -MMC_EINVAL;
 	*network = (struct mmc_network){
 		.options = *options,
 		.prng = { .state = options->seed },
-		.nlinks = 2 * nhosts + ntrunks,
 	};
-	network->links = malloc(network->nlinks * sizeof(*network->links));
-	if (!network->links)
-		return -MMC_ENOMEM;
-	for (uint32_t i = 0; i < network->nlinks; i++) {
-		uint32_t mbits = i < 2 * nhosts ? options->link_mbits
-						: options->trunk_mbits;
-
-		network->links[i] = make_link(options, mbits,
-					      i >= nhosts && i < 2 * nhosts);
-		if (i < nhosts)
-			network->links[i].queue_bytes = UINT64_MAX;
-	}
-	if (options->uneven)
+	if (options->payload_scale == 0)
+		return -MMC_EINVAL;
+	rv = choose_fabric(network);
+	if (rv == 0)
+		rv = open_links(network);
+	if (rv < 0)
+		mmc_network_free(network);
+	else if (options->uneven)
 		draw_links(network);
-	return 0;
+	return rv;
 }
 
 void mmc_network_free(struct mmc_network *network)
 {
-	struct mmc_heap_item item;
-
-	while (mmc_heap_pop(&network->heap, &item))
-		if (item.kind == KIND_FRAME)
-			mmc_network_release(network, item.subject);
+	mmc_events_free(network);
 	mmc_frames_free(&network->frames);
-	mmc_heap_free(&network->heap);
+	mmc_convoys_free(&network->convoys);
 	free(network->links);
+	free(network->reach);
+	free(network->leaves);
 	network->links = NULL;
+	network->reach = NULL;
+	network->leaves = NULL;
 }
 
 struct mmc_link *mmc_network_uplink(struct mmc_network *network, uint32_t host)
 {
-	return &network->links[mmc_link_from_host(host)];
+	return &network->links[host];
 }
 
 struct mmc_link *mmc_network_downlink(struct mmc_network *network,
 				      uint32_t host)
 {
-	return &network->links[mmc_link_to_host(network, host)];
-}
-
-/* Adds an event, or drops it, and its frame, if memory has run out. */
-static void schedule(struct mmc_network *network,
-		     const struct mmc_heap_item *item)
-{
-	if (mmc_heap_push(&network->heap, item) == 0)
-		return;
-	network->out_of_memory = true;
-	if (item->kind == KIND_FRAME)
-		mmc_network_release(network, item->subject);
+	return &network->links[network->fabric.nhosts + host];
 }
 
 void mmc_network_at(struct mmc_network *network, uint64_t time_ns,
 		    uint32_t kind, uint32_t target)
 {
 	MMC_ASSERT(kind >= MMC_NETWORK_TIMER);
-	schedule(network,
-		 &(struct mmc_heap_item){
-			 .time_ns = time_ns > network->now_ns ? time_ns
-							      : network->now_ns,
-			 .kind = kind,
-			 .target = target,
-		 });
+	mmc_events_add(network, &(struct mmc_heap_item){
+					.time_ns = time_ns > network->now_ns
+							   ? time_ns
+							   : network->now_ns,
+					.kind = kind,
+					.target = target,
+				});
+}
+
+static uint32_t tree_of(const struct mmc_network *network,
+			const struct mmc_frame *frame)
+{
+	return frame->subgroup % network->fabric.ntrees;
 }
 
 /* Returns how many hosts a multicast reaches by way of a link. */
-static uint32_t nhosts_behind(const struct mmc_network *network,
-			      uint32_t link_index)
+static uint32_t nhosts_behind(const struct mmc_network *network, uint32_t link,
+			      const struct mmc_frame *frame)
 {
-	uint32_t nhosts = network->options.nhosts;
-	uint32_t nswitches = network->options.nswitches;
-	uint32_t leaf;
-	uint32_t nlocal;
-
-	if (link_index < 2 * nhosts)
-		return link_index < nhosts ? nhosts - 1 : 1;
-	leaf = (link_index - 2 * nhosts) % nswitches;
-	nlocal = mmc_leaf_first_host(network, leaf + 1) -
-		 mmc_leaf_first_host(network, leaf);
-	return link_index < mmc_link_from_spine(network, 0) ? nhosts - nlocal
-							    : nlocal;
+	return network->reach[(size_t)tree_of(network, frame) *
+				      network->fabric.nlinks +
+			      link];
 }
 
 void mmc_network_count_lacked(struct mmc_network *network,
@@ -168,29 +160,30 @@ static void fly(struct mmc_network *network, uint32_t link_index,
 	if (jitter_ns > 0)
 		time_ns += mmc_prng_below(&network->prng, jitter_ns);
 	frame->references++;
-	schedule(network, &(struct mmc_heap_item){
-				  .time_ns = time_ns,
-				  .kind = KIND_FRAME,
-				  .target = link_index,
-				  .subject = frame,
-			  });
+	mmc_events_add(network, &(struct mmc_heap_item){
+					.time_ns = time_ns,
+					.kind = MMC_EVENTS_FRAME,
+					.target = link_index,
+					.subject = frame,
+				});
 }
 
 /*
- * Returns how much longer the route of a frame's flow over the spine is than the
- * shortest one; 0 on links that do not lead to the spine.
+ * Returns how much longer the route of a frame's flow between switches is than the
+ * shortest one; 0 on all its links but the first between switches.
  */
 static uint64_t detour_ns(const struct mmc_network *network,
 			  uint32_t link_index, const struct mmc_frame *frame)
 {
+	const struct mmc_fabric *fabric = &network->fabric;
 	struct mmc_prng flow = {
 		.state = network->options.seed ^ (uint64_t)frame->source << 40 ^
 			 (uint64_t)frame->subgroup << 32 ^ frame->peer,
 	};
 
 	if (network->options.detour_ns == 0 ||
-	    link_index < mmc_link_to_spine(network, 0) ||
-	    link_index >= mmc_link_from_spine(network, 0))
+	    !mmc_fabric_is_inner(fabric, link_index) ||
+	    fabric->links[link_index].from != fabric->links[frame->source].to)
 		return 0;
 	return mmc_prng_below(&flow, network->options.detour_ns);
 }
@@ -201,17 +194,20 @@ static void enter_link(struct mmc_network *network, uint32_t link_index,
 {
 	struct mmc_link *link = &network->links[link_index];
 	uint64_t frame_bytes = frame->scaled_bytes + MMC_FRAME_OVERHEAD_BYTES;
+	bool last = network->fabric.links[link_index].to <
+		    network->fabric.nhosts;
 	uint64_t out_ns;
 
 	if (!mmc_link_enter(link, frame_bytes, network->now_ns, &out_ns)) {
 		mmc_network_count_lacked(network, frame,
-					 nhosts_behind(network, link_index));
+					 nhosts_behind(network, link_index,
+						       frame));
 		return;
 	}
 	out_ns += link->latency_ns + detour_ns(network, link_index, frame);
 	fly(network, link_index, frame, out_ns);
-	if (link->duplicate > 0 &&
-	    mmc_prng_chance(&network->prng, link->duplicate)) {
+	if (last && network->options.duplicate > 0 &&
+	    mmc_prng_chance(&network->prng, network->options.duplicate)) {
 		link->duplicated++;
 		fly(network, link_index, frame, out_ns);
 	}
@@ -265,7 +261,7 @@ void mmc_network_send(struct mmc_network *network, uint32_t source,
 	frame->nbytes = nbytes;
 	frame->scaled_bytes = scaled_bytes(network, frame->traffic, nbytes);
 	if (!network->tap || network->tap(network->tap_context, frame))
-		enter_link(network, mmc_link_from_host(source), frame);
+		enter_link(network, source, frame);
 	mmc_network_release(network, frame);
 }
 
@@ -276,62 +272,37 @@ uint64_t mmc_network_unsent_ns(struct mmc_network *network, uint32_t host,
 				network->now_ns);
 }
 
-/* Forwards a frame from a leaf to those of its hosts that it is for. */
-static void forward_down(struct mmc_network *network, uint32_t leaf,
-			 struct mmc_frame *frame)
+/* Copies a multicast from a switch to all links of its tree but the way back. */
+static void forward_to_all(struct mmc_network *network, uint32_t link_index,
+			   struct mmc_frame *frame)
 {
-	uint32_t end = mmc_leaf_first_host(network, leaf + 1);
+	const struct mmc_fabric *fabric = &network->fabric;
+	uint32_t came_from = fabric->links[link_index].from;
+	uint32_t place = tree_of(network, frame) * fabric->nswitches +
+			 fabric->links[link_index].to - fabric->nhosts;
+	uint32_t end = fabric->tree_first[place + 1];
 
-	if (frame->peer != MMC_PEER_ALL) {
-		enter_link(network, mmc_link_to_host(network, frame->peer),
-			   frame);
-		return;
-	}
-	for (uint32_t host = mmc_leaf_first_host(network, leaf); host < end;
-	     host++)
-		if (host != frame->source)
-			enter_link(network, mmc_link_to_host(network, host),
-				   frame);
-}
-
-/* Forwards a frame from the spine to the leaves that it is for. */
-static void forward_spine(struct mmc_network *network, struct mmc_frame *frame)
-{
-	uint32_t from = mmc_leaf_of(network, frame->source);
-
-	if (frame->peer != MMC_PEER_ALL) {
-		uint32_t leaf = mmc_leaf_of(network, frame->peer);
-
-		enter_link(network, mmc_link_from_spine(network, leaf), frame);
-		return;
-	}
-	for (uint32_t leaf = 0; leaf < network->options.nswitches; leaf++)
-		if (leaf != from)
-			enter_link(network, mmc_link_from_spine(network, leaf),
-				   frame);
+	for (uint32_t k = fabric->tree_first[place]; k < end; k++)
+		if (fabric->links[fabric->tree_links[k]].to != came_from)
+			enter_link(network, fabric->tree_links[k], frame);
 }
 
 /* Forwards a frame that has reached a switch by a link. */
 static void forward(struct mmc_network *network, uint32_t link_index,
 		    struct mmc_frame *frame)
 {
-	uint32_t first_from_spine = mmc_link_from_spine(network, 0);
-	uint32_t leaf = mmc_leaf_of(network, frame->source);
-	bool all = frame->peer == MMC_PEER_ALL;
+	const struct mmc_journey journey = { frame->source, frame->peer };
 
-	if (link_index >= first_from_spine) {
-		forward_down(network, link_index - first_from_spine, frame);
-		return;
-	}
-	if (link_index >= mmc_link_to_spine(network, 0)) {
-		forward_spine(network, frame);
-		return;
-	}
-	if (all || mmc_leaf_of(network, frame->peer) == leaf)
-		forward_down(network, leaf, frame);
-	if (network->options.nswitches > 1 &&
-	    (all || mmc_leaf_of(network, frame->peer) != leaf))
-		enter_link(network, mmc_link_to_spine(network, leaf), frame);
+	if (frame->peer == MMC_PEER_ALL)
+		forward_to_all(network, link_index, frame);
+	else
+		enter_link(network,
+			   mmc_fabric_next_link(
+				   &network->fabric,
+				   network->fabric.links[link_index].to,
+				   journey, network->options.seed,
+				   network->links),
+			   frame);
 }
 
 /*
@@ -340,7 +311,7 @@ static void forward(struct mmc_network *network, uint32_t link_index,
  */
 static bool leave_link(struct mmc_network *network, struct mmc_heap_item *event)
 {
-	uint32_t nhosts = network->options.nhosts;
+	uint32_t nhosts = network->fabric.nhosts;
 	struct mmc_link *link = &network->links[event->target];
 	struct mmc_frame *frame = event->subject;
 
@@ -348,18 +319,34 @@ static bool leave_link(struct mmc_network *network, struct mmc_heap_item *event)
 	    mmc_outage_takes(network, event, frame)) {
 		link->lost++;
 		mmc_network_count_lacked(network, frame,
-					 nhosts_behind(network, event->target));
+					 nhosts_behind(network, event->target,
+						       frame));
 	} else {
 		link->delivered++;
-		if (event->target >= nhosts && event->target < 2 * nhosts) {
+		if (event->target < nhosts ||
+		    mmc_fabric_is_inner(&network->fabric, event->target)) {
+			forward(network, event->target, frame);
+		} else if (event->target - nhosts < network->options.nhosts) {
 			event->kind = MMC_NETWORK_ARRIVAL;
 			event->target -= nhosts;
 			return true;
 		}
-		forward(network, event->target, frame);
 	}
 	mmc_network_release(network, frame);
 	return false;
+}
+
+/* Handles an event of the network itself. Returns whether its user sees it as well. */
+static bool handle(struct mmc_network *network, struct mmc_heap_item *event)
+{
+	if (event->kind == MMC_EVENTS_FRAME)
+		return leave_link(network, event);
+	if (event->kind != MMC_NETWORK_CONVOY)
+		return true;
+	if (!mmc_transit_reach(network, event->subject, event->target))
+		return false;
+	event->target = network->fabric.links[event->target].to;
+	return true;
 }
 
 bool mmc_network_next(struct mmc_network *network, struct mmc_heap_item *event)
@@ -368,7 +355,7 @@ bool mmc_network_next(struct mmc_network *network, struct mmc_heap_item *event)
 		MMC_ASSERT(event->time_ns >= network->now_ns);
 		network->now_ns = event->time_ns;
 		network->nevents++;
-		if (event->kind != KIND_FRAME || leave_link(network, event))
+		if (handle(network, event))
 			return true;
 	}
 	return false;

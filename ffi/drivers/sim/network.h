@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A simulated network in virtual time. Hosts are connected to leaf switches by
- * full-duplex links. If there are several leaves, trunks connect each of them to one
- * spine switch. A link has a rate, a latency, a queue of bytes that drops what does not
- * fit, and a probability of loss. A switch forwards a datagram once it has received all
- * of it, and copies a multicast to all hosts but the sender.
+ * A simulated network in virtual time, on a fabric of its user's, or on leaf switches
+ * under a spine. Links are full-duplex: each direction has a rate, a latency, a queue of
+ * bytes that drops what does not fit, and a probability of loss. A switch forwards a
+ * datagram once it has received all of it, and copies a multicast to the other links of
+ * the group's tree.
  *
  * Time passes only in mmc_network_next(), which jumps from event to event. Only one
  * thread may use a network.
@@ -13,6 +13,8 @@
 #define MMC_DRIVERS_SIM_NETWORK_H
 
 #include "drivers/driver.h"
+#include "drivers/sim/convoy.h"
+#include "drivers/sim/fabric.h"
 #include "drivers/sim/frame.h"
 #include "drivers/sim/heap.h"
 #include "drivers/sim/link.h"
@@ -29,13 +31,15 @@ enum mmc_outage_kind {
 	MMC_OUTAGE_NONE,
 	MMC_OUTAGE_MULTICAST, /* all multicast */
 	MMC_OUTAGE_HOST,      /* both links between a host and its leaf */
-	MMC_OUTAGE_LEAF,      /* both trunks between a leaf and the spine */
+	MMC_OUTAGE_LEAF, /* all links between a switch and other switches */
+	MMC_OUTAGE_LINK, /* both directions of a link between switches */
 	MMC_OUTAGE_COUNT,
 };
 
 struct mmc_outage {
 	enum mmc_outage_kind kind;
-	uint32_t place; /* the number of the host or leaf that is cut off */
+	uint32_t
+		place; /* the number of the host, switch or link that is cut off */
 	uint64_t begin_ns;
 	uint64_t end_ns;
 };
@@ -46,9 +50,14 @@ struct mmc_outage {
  */
 struct mmc_network_options {
 	uint32_t nhosts;
+	/*
+	 * A fabric of as many hosts or more, which outlives the network. NULL: leaves
+	 * under a spine, as the next options say.
+	 */
+	const struct mmc_fabric *fabric;
 	uint32_t nswitches;   /* leaves; 1: there is neither spine nor trunk */
-	uint32_t link_mbits;  /* Mbit/s, up to MMC_LINK_MBITS_MAX */
-	uint32_t trunk_mbits; /* Mbit/s, up to MMC_LINK_MBITS_MAX */
+	uint32_t link_mbits;  /* Mbit/s, up to MMC_FABRIC_MBITS_MAX */
+	uint32_t trunk_mbits; /* Mbit/s, up to MMC_FABRIC_MBITS_MAX */
 	uint32_t latency_ns;  /* of each link */
 	/* The most that is added at random to the latency of links to hosts. */
 	uint32_t jitter_ns;
@@ -57,15 +66,17 @@ struct mmc_network_options {
 	 * to the values above.
 	 */
 	bool uneven;
+	uint64_t queue_bytes; /* of each switch port */
+	uint32_t loss;	      /* on links from a leaf to a host */
+	uint32_t uplink_loss; /* on all other links */
+
+	/* The rest concerns every fabric. */
 	/*
-	 * The most by which the way over the spine is longer for one flow than for
+	 * The most by which the way between switches is longer for one flow than for
 	 * another: datagrams of one source, subgroup and peer are a flow.
 	 */
 	uint32_t detour_ns;
-	uint64_t queue_bytes; /* of each switch port */
-	uint64_t loss;	      /* on links from a leaf to a host */
-	uint64_t uplink_loss; /* on all other links */
-	uint64_t duplicate;   /* on links from a leaf to a host */
+	uint32_t duplicate;   /* on links from a switch to a host */
 	uint64_t deaf_hosts;  /* bit h: host h gets no multicast for a time */
 	uint64_t deaf_ns;     /* when that time begins */
 	uint64_t deaf_end_ns; /* when that time ends; 0: never */
@@ -81,10 +92,11 @@ struct mmc_network_options {
 };
 
 /*
- * The kinds of events that mmc_network_next() reports: the arrival of a frame, and the
- * timers of the network's user, who numbers them from MMC_NETWORK_TIMER on.
+ * The kinds of events that mmc_network_next() reports: the arrivals of a frame and of a
+ * convoy, and the timers of the network's user, who numbers them from MMC_NETWORK_TIMER
+ * on.
  */
-enum { MMC_NETWORK_ARRIVAL = 1, MMC_NETWORK_TIMER = 2 };
+enum { MMC_NETWORK_ARRIVAL = 1, MMC_NETWORK_CONVOY, MMC_NETWORK_TIMER };
 
 /*
  * A function that mmc_network_send() calls for each datagram, before the datagram is on
@@ -99,7 +111,11 @@ struct mmc_network {
 	struct mmc_heap heap;
 	struct mmc_prng prng;
 	struct mmc_frames frames;
-	struct mmc_link *links; /* in the order of topology.h */
+	struct mmc_convoys convoys;
+	struct mmc_fabric fabric;
+	void *leaves;	 /* what to free of the fabric, if it is our own */
+	uint32_t *reach; /* [ntrees * nlinks] hosts behind each link (tree.h) */
+	struct mmc_link *links; /* in the order of the fabric's */
 	uint32_t nlinks;
 	mmc_network_tap *tap;	 /* may be NULL */
 	void *tap_context;	 /* the first argument of `tap` */
@@ -118,10 +134,10 @@ int mmc_network_init(struct mmc_network *network,
 /* Frees the network's memory, frames under way included. */
 void mmc_network_free(struct mmc_network *network);
 
-/* Returns the link from a host to its leaf. */
+/* Returns the link from a host to its switch. */
 struct mmc_link *mmc_network_uplink(struct mmc_network *network, uint32_t host);
 
-/* Returns the link from its leaf to a host. */
+/* Returns the link from its switch to a host. */
 struct mmc_link *mmc_network_downlink(struct mmc_network *network,
 				      uint32_t host);
 
@@ -164,7 +180,8 @@ void mmc_network_at(struct mmc_network *network, uint64_t time_ns,
 
 /*
  * Advances the time to the next event and writes the event: a timer, or the arrival of
- * the frame `subject` at the host `target`. The caller gets a reference to the frame.
+ * the frame `subject` at the host `target`, or of the convoy `subject` at the node
+ * `target`. The caller gets a reference to the frame, or the convoy.
  * Returns false if no event is left.
  */
 bool mmc_network_next(struct mmc_network *network, struct mmc_heap_item *event);

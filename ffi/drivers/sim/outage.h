@@ -14,10 +14,10 @@ bool mmc_outage_takes(const struct mmc_network *network,
 		      const struct mmc_frame *frame);
 
 /*
- * Returns how long from now on an outage lasts that cuts the connection between two
- * hosts, or 0 if none does.
+ * Returns how long from now on an outage lasts that cuts a connection over these links,
+ * or 0 if none does.
  */
-uint64_t mmc_outage_left_ns(const struct mmc_network *network, uint32_t from,
-			    uint32_t to);
+uint64_t mmc_outage_left_ns(const struct mmc_network *network,
+			    const uint32_t *links, uint32_t nlinks);
 
 #endif

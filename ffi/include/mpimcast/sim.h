@@ -12,7 +12,9 @@
 #ifndef MPIMCAST_SIM_H
 #define MPIMCAST_SIM_H
 
+#include <mpimcast/fabric.h>
 #include <mpimcast/mmc.h>
+#include <mpimcast/script.h>
 
 /* Bytes of the text that describes a broken property, with the final 0. */
 #define MMC_SIM_TEXT_SIZE 256
@@ -25,12 +27,16 @@
  */
 #define MMC_SIM_STAMPED_RANKS 65
 
-/* The kinds of outages: of all multicast, or of all traffic of one rank or leaf. */
+/*
+ * The kinds of outages: of all multicast, of all traffic of one rank, of all links between
+ * a switch and other switches, or of one link between switches.
+ */
 enum mmc_sim_outage {
 	MMC_SIM_OUTAGE_NONE = 0,
 	MMC_SIM_OUTAGE_MULTICAST = 1,
 	MMC_SIM_OUTAGE_HOST = 2,
 	MMC_SIM_OUTAGE_LEAF = 3,
+	MMC_SIM_OUTAGE_LINK = 4,
 };
 
 /*
@@ -43,7 +49,11 @@ struct mmc_sim_spec {
 	/* The operations. In an Allgatherv each rank draws a size up to block_bytes. */
 	uint32_t nranks;
 	uint32_t nstreams;
-	uint32_t nops; /* operations of each stream, one after the other */
+	/*
+	 * Operations of each stream, one after the other. 0, which only a run with a
+	 * script may have: there are no ranks.
+	 */
+	uint32_t nops;
 	uint32_t kind; /* enum mmc_kind; 0: each operation draws its own */
 	uint32_t root; /* of Bcasts; MMC_SIM_NOBODY: each draws its own */
 	uint64_t block_bytes; /* what a rank contributes to an operation */
@@ -85,6 +95,8 @@ struct mmc_sim_spec {
 	uint64_t wake_ns;      /* time from an arrival until the engine runs */
 	uint32_t host_ranks;   /* consecutive ranks that stall together */
 	uint64_t place_ns;     /* time that a placement takes; 0: none */
+	/* Time that the engine takes for each datagram that it has polled. */
+	uint64_t receive_ns;
 	/* Bit r: rank r can register only a few regions of memory at a time. */
 	uint64_t tight_ranks;
 	uint32_t registrations; /* how many regions those ranks can register */
@@ -94,7 +106,10 @@ struct mmc_sim_spec {
 	 */
 	uint32_t zero_copy;
 
-	/* The network. */
+	/*
+	 * The network. On a fabric of the caller's, only detour_ns, duplicate_ppm and
+	 * uneven have a meaning: the fabric's links say the rest.
+	 */
 	uint32_t nswitches;   /* leaf switches under a spine; 1: one switch */
 	uint32_t link_mbits;  /* of a link between a host and its switch */
 	uint32_t trunk_mbits; /* of a link between a leaf and the spine */
@@ -134,7 +149,7 @@ struct mmc_sim_spec {
 	uint64_t deaf_ns;	  /* start of the deafness */
 	uint64_t deaf_end_ns;	  /* end of the deafness; 0: it lasts */
 	uint32_t outage;	  /* enum mmc_sim_outage */
-	uint32_t outage_place;	  /* the rank or leaf that is cut off */
+	uint32_t outage_place;	  /* the rank, switch or link that is cut off */
 	uint64_t outage_ns;	  /* start of the outage */
 	uint64_t outage_end_ns;	  /* end of the outage */
 	/*
@@ -178,8 +193,9 @@ struct mmc_sim_rank {
 	int error; /* of its first failed operation, or 0 */
 	uint32_t failed_ops;
 	uint32_t done_ops;
-	uint64_t end_ns;  /* when its last operation ended */
-	uint64_t busy_ns; /* longest time of one operation */
+	uint64_t end_ns;	/* when its last operation ended */
+	uint64_t script_end_ns; /* when it received the script's last message */
+	uint64_t busy_ns;	/* longest time of one operation */
 	struct mmc_sim_traffic tx;
 	struct mmc_sim_traffic rx;
 	uint64_t overrun_datagrams; /* dropped because its buffer was full */
@@ -200,9 +216,14 @@ struct mmc_sim_rank {
 /* What a run has measured of one direction of a link. */
 struct mmc_sim_link {
 	char name[32];
-	/* Including 42 bytes of Ethernet, IP and UDP headers per datagram. */
+	/*
+	 * Including 42 bytes of Ethernet, IP and UDP headers per datagram, and the
+	 * packets of a script.
+	 */
 	uint64_t bytes;
 	uint64_t datagrams;
+	uint64_t packets;	       /* of a script's messages */
+	uint64_t deepest_bytes;	       /* the most that its queue has held */
 	uint64_t lost_datagrams;       /* at random, or in an outage */
 	uint64_t overflowed_datagrams; /* for lack of room in its queue */
 };
@@ -241,7 +262,8 @@ struct mmc_sim_result {
 	struct mmc_sim_link *links; /* [nlinks] */
 	/* Whether datagrams carried stamps, whose bytes are counted as payload. */
 	uint32_t stamped;
-	uint64_t time_ns;	  /* from the first start to the last end */
+	uint64_t time_ns;   /* from the first start to the last end */
+	uint64_t script_ns; /* when the last measured message was received */
 	uint64_t last_arrival_ns; /* when the last datagram arrived */
 	uint64_t events;	  /* steps of the simulation */
 	uint64_t datagrams;	  /* delivered to hosts */
@@ -257,6 +279,18 @@ struct mmc_sim_result {
  * run, or -MMC_ENOMEM.
  */
 int mmc_sim_run(const struct mmc_sim_spec *spec, struct mmc_sim_result *result);
+
+/*
+ * Does what mmc_sim_run() does, on a fabric of the caller's or on that of the spec if
+ * `fabric` is NULL, while the messages of `script` are sent as well unless it is NULL.
+ * Rank r is host r of the fabric, which may have more hosts. Both arguments are only read
+ * during the call. Returns -MMC_EINVAL also if the fabric or the script is not as its
+ * header demands.
+ */
+int mmc_sim_run_on(const struct mmc_sim_spec *spec,
+		   const struct mmc_fabric *fabric,
+		   const struct mmc_script *script,
+		   struct mmc_sim_result *result);
 
 /* Frees what mmc_sim_run() has allocated for `result`. */
 void mmc_sim_result_clear(struct mmc_sim_result *result);
