@@ -20,8 +20,8 @@ TEST_PACKAGES := $(PACKAGES) clang libclang-rt-14-dev valgrind \
 # processor. Its tests run in parallel with others that need no exact timing: all these
 # are BESIDE. The remaining tests measure time: they come first, one after the other,
 # while the guest's kernel is being built.
-BESIDE := $(addprefix tests/, devices verbs firmware model mutants structure packages unit sim programs training upstream \
-	foreign test_c.py test_fuzz.py test_documented.py)
+BESIDE := $(addprefix tests/, devices verbs firmware model mutants structure packages unit fabric peers sim programs training \
+	upstream foreign test_c.py test_fuzz.py test_documented.py)
 define TESTS
 	@$(PY) -m pytest -q $(LONG) tests $(addprefix --ignore=,$(BESIDE)); first=$$?; \
 	CMAKE_BUILD_PARALLEL_LEVEL=1 $(PY) -m pytest -q $(LONG) $(BESIDE) \

@@ -37,6 +37,7 @@ ROOMS["_session"] = set(ROOMS)
 ROOMS["comm"] = {"_session", "_mpi"}
 ROOMS["memory"] = {"_native", "_support", "comm"}
 ROOMS["torch"] = set(ROOMS)
+ROOMS["_fabric"] = set()
 ROOMS["cli"] = set(ROOMS) - {"torch"}
 ROOMS["__main__"] = {"cli", "_mpi", "_support"}
 ROOMS["__init__"] = {"errors", "explanation", "requests", "stranger", "memory", "comm"}
@@ -46,6 +47,7 @@ OUTSIDE = {
     "mpi4py": {"requests", "_mpi", "_session", "comm", "cli", "torch"},
     "mpimcast._core": {"_native", "_native.core", "cli"},
     "mpimcast._small": {"_device", "_mpi", "_native", "_session"},
+    "networkx": {"_fabric"},
     "rich": {"cli"},
     "torch": {"torch"},
 }

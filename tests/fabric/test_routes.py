@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Routes are all shortest routes, and nothing else."""
+
+from __future__ import annotations
+
+import networkx as nx
+import pytest
+from fabrics import fabrics
+from hypothesis import given
+
+from mpimcast._fabric.clos import clos3, fat_tree
+from mpimcast._fabric.dragonfly import dragonfly
+from mpimcast._fabric.fabric import Fabric
+from mpimcast._fabric.routes import Routes
+
+
+@given(fabrics())
+def test_shortest(fabric: Fabric) -> None:
+    """A link is on a route exactly if what remains behind it is shorter by its cost."""
+    routes = Routes(fabric)
+    graph = fabric.graph
+    truth = dict(
+        nx.all_pairs_dijkstra_path_length(
+            graph, weight=lambda _, __, keys: min(e["link"].cost for e in keys.values())
+        )
+    )
+    edges = sorted(graph.edges(keys=True))
+    for start in graph:
+        for end in graph:
+            assert routes.costs[start, end] == truth[start][end]
+            expected = [
+                2 * fabric.nhosts + number
+                for number, edge in enumerate(edges)
+                if edge[0] == start
+                and start != end
+                and truth[edge[1]][end] + graph.edges[edge]["link"].cost
+                == truth[start][end]
+            ]
+            assert routes.towards(start, end).tolist() == expected
+
+
+@pytest.mark.parametrize("nhosts", [72, 1, 24, 30])
+def test_dragonfly_is_minimal(nhosts: int) -> None:
+    """A route has at most one global link, and one local link at each of its ends."""
+    fabric = dragonfly(4, 2, 2, nhosts)
+    routes = Routes(fabric)
+    group = [switch // 4 for switch in range(fabric.nswitches)]
+    for start in range(fabric.nswitches):
+        for end in range(fabric.nswitches):
+            if start != end:
+                cost = routes.costs[start, end]
+                assert cost <= 5 if group[start] != group[end] else cost == 1
+
+
+def test_equal_routes_of_a_fat_tree() -> None:
+    """A leaf has k / 2 links towards a leaf of another pod, a core switch one."""
+    fabric = fat_tree(6)
+    routes = Routes(fabric)
+    tiers = [fabric.tier(switch) for switch in range(fabric.nswitches)]
+    leaves = [switch for switch, tier in enumerate(tiers) if tier == "leaf"]
+    cores = [switch for switch, tier in enumerate(tiers) if tier == "core"]
+    assert (len(leaves), len(cores)) == (18, 9)
+    assert all(len(routes.towards(leaves[0], leaf)) == 3 for leaf in leaves[1:])
+    assert all(
+        len(routes.towards(core, leaf)) == 1 for core in cores for leaf in leaves
+    )
+
+
+def test_a_failed_cable() -> None:
+    """Without a cable the routes take the others; the last one cannot fail."""
+    fabric = clos3(4, 6)
+    (leaf, spine, key) = next(iter(sorted(fabric.graph.edges(keys=True))))
+    before, after = Routes(fabric), Routes(fabric.without(leaf, spine, key))
+    end = 1
+    assert len(after.towards(leaf, end)) == len(before.towards(leaf, end)) - 1 == 1
+    other = next(other for other in fabric.graph[leaf] if other != spine)
+    with pytest.raises(ValueError, match="cannot reach"):
+        fabric.without(leaf, spine).without(leaf, other)
+
+
+@pytest.mark.timeout(60)
+def test_4096_hosts() -> None:
+    """The routes of a fat tree of 4096 hosts fit into memory, all of them shortest."""
+    fabric = fat_tree(26, 4096)
+    routes = Routes(fabric)
+    assert fabric.nhosts == 4096
+    assert set(routes.costs.ravel().tolist()) == {0, 1, 2, 3, 4}
+    assert int(routes.first[-1]) == len(routes.links)
