@@ -59,6 +59,7 @@ static void name_link(char *name, size_t size, uint32_t index,
 static void fill_link(struct mmc_sim_link *to, const struct mmc_link *from)
 {
 	to->bytes = from->bytes;
+	memcpy(to->kind_bytes, from->kind_bytes, sizeof(to->kind_bytes));
 	to->datagrams = from->entered;
 	to->packets = from->packets;
 	to->deepest_bytes = from->deepest_bytes;

@@ -137,7 +137,7 @@ def test_imports_of_the_c_module() -> None:
                 *("express", "trace", "protection", "proxy", "runner"),
             )
         ),
-        "mpimcast/cli/sim/simulator.py",
+        *(f"mpimcast/cli/sim/{name}.py" for name in ("scene", "simulator")),
     }
 
 

@@ -8,9 +8,6 @@
 #include "support/bits.h"
 #include "support/prng.h"
 
-/* A distance that stands for: not known, or not reachable. */
-#define FAR UINT32_MAX
-
 static bool rate_is_possible(uint32_t mbits)
 {
 	return mbits > 0 && mbits <= MMC_FABRIC_MBITS_MAX;
@@ -65,71 +62,58 @@ static bool table_is_sane(const struct mmc_fabric *fabric,
 }
 
 /*
- * Returns how many links lead from one switch to another when each switch takes the
- * first of its routes; FAR if they do not lead there.
+ * Returns whether all routes of a place of the table lead to switches that are at most
+ * `nlinks` links from the goal, as far as `distances` are known; 0: not known.
  */
-static uint32_t distance(const struct mmc_fabric *fabric, uint32_t from,
-			 uint32_t to)
+static bool leads_near(const struct mmc_fabric *fabric, uint32_t place,
+		       const uint8_t *distances, uint8_t nlinks)
 {
-	uint32_t at = from;
-
-	for (uint32_t n = 0; n < MMC_PATH_LINKS_MAX; n++) {
-		uint32_t place = at * fabric->nswitches + to;
-		uint32_t first = fabric->route_first[place];
-
-		if (at == to)
-			return n;
-		if (first == fabric->route_first[place + 1])
-			return FAR;
-		at = fabric->links[fabric->route_links[first]].to -
-		     fabric->nhosts;
-	}
-	return FAR;
-}
-
-/* Returns whether all routes of one place of the table come nearer to the goal. */
-static bool routes_come_nearer(const struct mmc_fabric *fabric,
-			       const uint32_t *distances, uint32_t place)
-{
-	uint32_t nswitches = fabric->nswitches;
-	uint32_t goal = place % nswitches;
+	uint32_t first = fabric->route_first[place];
 	uint32_t end = fabric->route_first[place + 1];
 
-	for (uint32_t k = fabric->route_first[place]; k < end; k++) {
+	for (uint32_t k = first; k < end; k++) {
 		uint32_t link = fabric->route_links[k];
-		uint32_t next = fabric->links[link].to - fabric->nhosts;
+		uint8_t distance;
 
-		if (distances[next * nswitches + goal] >= distances[place])
+		if (!mmc_fabric_is_inner(fabric, link))
+			return false;
+		distance = distances[fabric->links[link].to - fabric->nhosts];
+		if (distance == 0 || distance > nlinks)
 			return false;
 	}
-	return true;
+	return first < end;
 }
 
-static bool routes_are_sane(const struct mmc_fabric *fabric,
-			    uint32_t *distances)
+/*
+ * Returns whether the routes from all switches lead to `goal` without circles, over so
+ * few links that a path has room for them. Distances are counted from a host of the goal,
+ * so that none is 0.
+ */
+static bool routes_reach(const struct mmc_fabric *fabric, uint32_t goal,
+			 uint8_t *distances)
 {
 	uint32_t nswitches = fabric->nswitches;
-	uint32_t nroutes = fabric->route_first[nswitches * nswitches];
+	uint32_t nfound = 1;
 
-	for (uint32_t k = 0; k < nroutes; k++)
-		if (!mmc_fabric_is_inner(fabric, fabric->route_links[k]))
-			return false;
-	for (uint32_t i = 0; i < nswitches * nswitches; i++) {
-		distances[i] = distance(fabric, i / nswitches, i % nswitches);
-		if (distances[i] == FAR)
-			return false;
-	}
-	for (uint32_t i = 0; i < nswitches * nswitches; i++)
-		if (!routes_come_nearer(fabric, distances, i))
-			return false;
-	return true;
+	memset(distances, 0, nswitches);
+	distances[goal] = 1;
+	for (uint8_t n = 1; n + 1 < MMC_PATH_LINKS_MAX && nfound < nswitches;
+	     n++)
+		for (uint32_t s = 0; s < nswitches; s++)
+			if (distances[s] == 0 &&
+			    leads_near(fabric, s * nswitches + goal, distances,
+				       n)) {
+				distances[s] = (uint8_t)(n + 1);
+				nfound++;
+			}
+	return nfound == nswitches;
 }
 
 int mmc_fabric_check(const struct mmc_fabric *fabric)
 {
 	uint32_t nswitches = fabric->nswitches;
-	uint32_t *distances;
-	bool sane;
+	bool sane = true;
+	uint8_t *distances;
 
 	if (fabric->nhosts == 0 || nswitches == 0 || fabric->ntrees == 0 ||
 	    nswitches > 65535 || fabric->nlinks < 2 * fabric->nhosts ||
@@ -139,10 +123,11 @@ int mmc_fabric_check(const struct mmc_fabric *fabric)
 	    !table_is_sane(fabric, fabric->tree_first, fabric->tree_links,
 			   fabric->ntrees * nswitches, 1))
 		return -MMC_EINVAL;
-	distances = malloc((size_t)nswitches * nswitches * sizeof(*distances));
+	distances = malloc(nswitches);
 	if (!distances)
 		return -MMC_ENOMEM;
-	sane = routes_are_sane(fabric, distances);
+	for (uint32_t goal = 0; goal < nswitches && sane; goal++)
+		sane = routes_reach(fabric, goal, distances);
 	free(distances);
 	return sane ? 0 : -MMC_EINVAL;
 }

@@ -8,7 +8,7 @@
 
 #include <mpimcast/fabric.h>
 
-#include "core/types.h"
+#include "core/wire/header.h"
 
 /* A nanosecond in picoseconds. */
 #define MMC_LINK_NS_PS UINT64_C(1000)
@@ -34,6 +34,8 @@ struct mmc_link {
 	uint64_t packets;    /* of convoys, which no link drops or loses */
 	/* The bytes that went into the queue, with all headers. */
 	uint64_t bytes;
+	/* Of these, those of datagrams, by enum mmc_traffic. */
+	uint64_t kind_bytes[MMC_TRAFFIC_COUNT];
 	uint64_t deepest_bytes; /* the most that the queue has ever held */
 };
 

@@ -204,6 +204,7 @@ static void enter_link(struct mmc_network *network, uint32_t link_index,
 						       frame));
 		return;
 	}
+	link->kind_bytes[frame->traffic] += frame_bytes;
 	out_ns += link->latency_ns + detour_ns(network, link_index, frame);
 	fly(network, link_index, frame, out_ns);
 	if (last && network->options.duplicate > 0 &&

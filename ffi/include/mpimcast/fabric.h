@@ -45,7 +45,7 @@ enum mmc_fabric_choice {
  *
  * Unicast: the links by which switch s forwards to what hangs on switch d are
  *	route_links[route_first[s * nswitches + d] ... route_first[s * nswitches + d + 1]],
- * of which each must be nearer to d. Multicast: subgroup g uses tree g % ntrees, in which
+ * by any of which d is reached, without circles and over at most 30 links. Multicast: subgroup g uses tree g % ntrees, in which
  * switch s forwards by the links
  *	tree_links[tree_first[t * nswitches + s] ... tree_first[t * nswitches + s + 1]],
  * except back to where the datagram came from. A tree has both directions of each of its

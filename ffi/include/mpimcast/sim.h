@@ -221,6 +221,7 @@ struct mmc_sim_link {
 	 * packets of a script.
 	 */
 	uint64_t bytes;
+	uint64_t kind_bytes[3]; /* by kind, as in struct mmc_sim_traffic */
 	uint64_t datagrams;
 	uint64_t packets;	       /* of a script's messages */
 	uint64_t deepest_bytes;	       /* the most that its queue has held */

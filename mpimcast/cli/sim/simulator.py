@@ -10,6 +10,7 @@ from mpimcast.errors import ConfigError
 
 if TYPE_CHECKING:
     from mpimcast._core import _CData as CData
+    from mpimcast.cli.sim.scene import Scene
 
 Plain = dict[str, Any]
 
@@ -35,11 +36,12 @@ def crowd_spec(seed: int, nranks_min: int, nranks_max: int) -> Plain:
     return _plain(spec[0])
 
 
-def run(spec: Plain) -> Plain:
+def run(spec: Plain, scene: Scene | None = None) -> Plain:
     """Run a spec and return its result.
 
-    Both are the C structs of ``mpimcast/sim.h`` as dictionaries; `spec` may leave
-    out fields that are as in `default_spec`.
+    The run is on the fabric of `scene` and beside its script, if it has them. Spec
+    and result are the C structs of ``mpimcast/sim.h`` as dictionaries; `spec` may
+    leave out fields that are as in `default_spec`.
     """
     fields = {**default_spec(), **spec}
     fields["fault"] = fields["fault"].encode()
@@ -48,7 +50,8 @@ def run(spec: Plain) -> Plain:
     except (IndexError, OverflowError) as error:  # a long text, a large number
         raise ConfigError(f"this cannot be simulated: {error}") from None
     result = ffi.new("struct mmc_sim_result *")
-    status = lib.mmc_sim_run(c_spec, result)
+    fabric, script = (scene.fabric, scene.script) if scene else (ffi.NULL, ffi.NULL)
+    status = lib.mmc_sim_run_on(c_spec, fabric, script, result)
     if status != 0:
         raise ConfigError(f"this cannot be simulated: {error_text(status)}")
     try:
