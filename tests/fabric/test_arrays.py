@@ -9,7 +9,7 @@ from hashlib import sha256
 import numpy as np
 import pytest
 from fabrics import fabrics, groups
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpimcast._fabric import placement
@@ -39,6 +39,7 @@ def described(fabric: Fabric) -> Arrays:
     return arrays(routes, [*trees, rendezvous.tree(ranks, 0xEF000001)])
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_arrays(data: st.DataObject) -> None:
     """Links are in order; routes and trees list links of the switch they are for."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpimcast._fabric.clos import clos2, clos3, fat_tree, paper, single
@@ -62,6 +62,7 @@ def test_fat_tree(k: int) -> None:
     assert ports(fabric) == [k] * fabric.nswitches
 
 
+@settings(deadline=None)
 @given(st.integers(4, 16), st.sampled_from([1, 1.5, 2, 3]), st.integers(1, 60))
 def test_clos(radix: int, oversubscription: float, nhosts: int) -> None:
     """No switch has more than its ports; a leaf has the share of links up."""

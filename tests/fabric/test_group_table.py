@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from fabrics import fabrics, flood, groups, joined
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpimcast._fabric import traffic
@@ -85,6 +85,7 @@ def test_full_switches_flood() -> None:
     assert traffic.multicast(flooded, sent).sum() > traffic.multicast(tree, sent).sum()
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_floods_go_nowhere_twice(data: st.DataObject) -> None:
     """A flooded group is a tree still, reaches all its ranks, and costs more."""

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 from fabrics import fabrics
-from hypothesis import given
+from hypothesis import given, settings
 
 from mpimcast._fabric import placement
 from mpimcast._fabric.clos import clos2, paper
@@ -20,6 +20,7 @@ def racks(fabric: Fabric) -> list[int]:
     return [host.rack for host in fabric.hosts]
 
 
+@settings(deadline=None)
 @given(fabrics())
 def test_each_host_once(fabric: Fabric) -> None:
     """The hosts of a placement are the fabric's."""

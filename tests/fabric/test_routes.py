@@ -6,7 +6,7 @@ from __future__ import annotations
 import networkx as nx
 import pytest
 from fabrics import fabrics
-from hypothesis import given
+from hypothesis import given, settings
 
 from mpimcast._fabric.clos import clos3, fat_tree
 from mpimcast._fabric.dragonfly import dragonfly
@@ -14,6 +14,7 @@ from mpimcast._fabric.fabric import Fabric
 from mpimcast._fabric.routes import Routes
 
 
+@settings(deadline=None)
 @given(fabrics())
 def test_shortest(fabric: Fabric) -> None:
     """A link is on a route exactly if what remains behind it is shorter by its cost."""

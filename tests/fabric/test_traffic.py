@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from fabrics import balance, fabrics, flood, flow_hash, follow, groups, totals
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpimcast._fabric import traffic
@@ -28,6 +28,7 @@ def test_the_hash() -> None:
     assert mix(2 * golden) == 0x6E789E6AA1B965F4
 
 
+@settings(deadline=None)
 @given(*[st.integers(0, 2**32 - 1)] * 3, SEEDS)
 def test_hashes_of_flows(sender: int, receiver: int, switch: int, seed: int) -> None:
     """A hash over arrays is the same in plain integers."""
@@ -36,6 +37,7 @@ def test_hashes_of_flows(sender: int, receiver: int, switch: int, seed: int) -> 
     assert int(found) == flow_hash(sender, receiver, switch, seed)
 
 
+@settings(deadline=None)
 @given(st.data(), SEEDS)
 def test_unicast(data: st.DataObject, seed: int) -> None:
     """Messages go the way of their hashes; no byte is lost or made in a switch."""
@@ -59,6 +61,7 @@ def test_unicast(data: st.DataObject, seed: int) -> None:
     assert balance(fabric, found).tolist() == expected.tolist()
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_multicast(data: st.DataObject) -> None:
     """Every rank gets all bytes but its own, each once."""

@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from fabrics import fabrics, groups, joined
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpimcast._fabric.clos import clos2, fat_tree, paper, single
@@ -33,6 +33,7 @@ def check(tree: Tree, ranks: set[int], spare: set[int]) -> None:
     }
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_trees_of_a_subnet_manager(data: st.DataObject) -> None:
     """Each subgroup has a tree of the needed switches only."""
@@ -43,6 +44,7 @@ def test_trees_of_a_subnet_manager(data: st.DataObject) -> None:
         check(tree, ranks, set())
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_trees_of_a_rendezvous(data: st.DataObject) -> None:
     """The tree may have one useless end, the root that the group's hash has given."""
@@ -107,6 +109,7 @@ def test_wrong_ranks(ranks: list[int]) -> None:
         SubnetManager(fabric, Routes(fabric)).trees(ranks)
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_towards(data: st.DataObject) -> None:
     """Each switch is listed once, after those behind it, with its link to the goal."""

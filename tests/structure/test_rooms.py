@@ -38,6 +38,7 @@ ROOMS["comm"] = {"_session", "_mpi"}
 ROOMS["memory"] = {"_native", "_support", "comm"}
 ROOMS["torch"] = set(ROOMS)
 ROOMS["_fabric"] = set()
+ROOMS["_peers"] = {"_fabric"}
 ROOMS["cli"] = set(ROOMS) - {"torch"}
 ROOMS["__main__"] = {"cli", "_mpi", "_support"}
 ROOMS["__init__"] = {"errors", "explanation", "requests", "stranger", "memory", "comm"}
