@@ -89,6 +89,11 @@ class Fabric:
         return np.array([host.switch for host in self.hosts], np.uint32)
 
     @cached_property
+    def racks(self) -> NDArray[np.uint32]:
+        """The number of each host's rack."""
+        return np.array([host.rack for host in self.hosts], np.uint32)
+
+    @cached_property
     def links(self) -> LinkTable:
         """All links, in order."""
         hosts = np.arange(self.nhosts, dtype=np.uint32)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 _UINT32_MAX = 2**32 - 1
 _UINT64_MAX = 2**64 - 1
 _LOSS_MAX_PPB = 10**9
+_MBITS_MAX = 8_000_000  # MMC_FABRIC_MBITS_MAX
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,13 @@ class Link:
     def __post_init__(self) -> None:
         """Check the ranges, which are those of the simulator's arrays."""
         ranges = {
-            "mbits": (1, _UINT32_MAX),
+            "mbits": (1, _MBITS_MAX),
             "latency_ns": (0, _UINT32_MAX),
             "jitter_ns": (0, _UINT32_MAX),
             "queue_bytes": (1, _UINT64_MAX),
             "loss_ppb": (0, _LOSS_MAX_PPB),
             "burst_bytes": (0, _UINT64_MAX),
-            "burst_mbits": (0, _UINT32_MAX),
+            "burst_mbits": (0, _MBITS_MAX),
             "cost": (1, 10**4),
         }
         for field, (low, high) in ranges.items():

@@ -61,7 +61,7 @@ class _Machines:
             found.setdefault(key, []).append(number)
         self._hosts = list(found.values())
         self.first = np.array([hosts[0] for hosts in self._hosts])
-        self.racks = np.array([fabric.hosts[first].rack for first in self.first])
+        self.racks = fabric.racks[self.first]
 
     def ordered(self, order: NDArray[np.intp]) -> Fabric:
         """Return the fabric with all hosts in the order of their machines."""

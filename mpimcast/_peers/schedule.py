@@ -41,7 +41,7 @@ class Schedule:
     sender: NDArray[np.uint32]
     receiver: NDArray[np.uint32]
     nbytes: NDArray[np.uint64]
-    next_first: NDArray[np.uint32]
+    next_first: NDArray[np.uint64]
     next: NDArray[np.uint32]
     contents: Contents
 
@@ -95,7 +95,7 @@ def scheduled(
         np.ascontiguousarray(senders),
         np.ascontiguousarray(receivers),
         contents.nbytes(),
-        begins(counts).astype(np.uint32),
+        begins(counts).astype(np.uint64),
         after[np.lexsort((after, before))].astype(np.uint32),
         contents,
     )

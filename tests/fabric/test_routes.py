@@ -3,15 +3,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import networkx as nx
+import numpy as np
 import pytest
 from fabrics import fabrics
 from hypothesis import given, settings
 
-from mpimcast._fabric.clos import clos3, fat_tree
+from mpimcast._fabric.clos import clos3, fat_tree, paper
 from mpimcast._fabric.dragonfly import dragonfly
 from mpimcast._fabric.fabric import Fabric
+from mpimcast._fabric.nodes import nodes
+from mpimcast._fabric.rails import rails
 from mpimcast._fabric.routes import Routes
+from mpimcast._fabric.sites import two_sites
 
 
 @settings(deadline=None)
@@ -38,6 +44,35 @@ def test_shortest(fabric: Fabric) -> None:
                 == truth[start][end]
             ]
             assert routes.towards(start, end).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: fat_tree(6),
+        lambda: clos3(8, 100, 3.0, 3.0),
+        lambda: dragonfly(4, 2, 2),
+        lambda: dragonfly(4, 2, 2, 24),
+        lambda: rails(3, 4, 2),
+        lambda: two_sites(nodes(paper(), 2), 10_000, 10**6),
+        lambda: two_sites(dragonfly(3, 1, 1), 10_000, 10**6),
+    ],
+)
+def test_each_link_comes_nearer(build: Callable[[], Fabric]) -> None:
+    """The remaining links become fewer with each, whichever of the routes is taken.
+
+    The simulator insists on that, as it knows no costs.
+    """
+    fabric = build()
+    routes = Routes(fabric)
+    for end in range(fabric.nswitches):
+        far = {end: 0}
+        nearest_first = np.argsort(routes.costs[:, end], kind="stable").tolist()
+        assert nearest_first[0] == end
+        for start in nearest_first[1:]:
+            nexts = {routes.end(link) for link in routes.towards(start, end)}
+            (remaining,) = {far[each] for each in nexts}
+            far[start] = 1 + remaining
 
 
 @pytest.mark.parametrize("nhosts", [72, 1, 24, 30])

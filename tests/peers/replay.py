@@ -125,7 +125,7 @@ def without_a_dependency(schedule: Schedule, index: int) -> Schedule:
     """Return a schedule in which one message need not wait for another any more."""
     before, _ = schedule.dependencies
     first = schedule.next_first.copy()
-    first[before[index] + 1 :] -= 1
+    first[before[index] + 1 :] -= np.uint64(1)
     return Schedule(
         schedule.sender,
         schedule.receiver,
