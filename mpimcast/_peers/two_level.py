@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpimcast._peers.contents import Contents, blocks
-from mpimcast._peers.ragged import begins, places
+from mpimcast._peers.ragged import places
 from mpimcast._peers.schedule import joined, scheduled
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def two_level(groups: Sequence[int], nbytes: int) -> Schedule:
     columns = [joined(each) for each in zip(within, around, onward, strict=True)]
     sender, receiver, first, count = columns
     contents = Contents(blocks_of_all, first, count, np.ones_like(first), levels.order)
-    dependencies = levels.dependencies(within, len(around[0]))
+    dependencies = levels.dependencies(within[1])
     return scheduled(sender, receiver, contents, dependencies)
 
 
@@ -71,8 +71,14 @@ class _Levels:
         )
         self._starts, self._sizes = starts, sizes
         self._leaders = self.order[starts]
-        # The places of all ranks but leaders in the order of groups.
-        self._others = np.setdiff1d(np.arange(len(labels)), starts)
+        self._ngroups = len(starts)
+        # For each message of the ring of leaders, its step, and the group it is from.
+        self._step, self._left = np.divmod(
+            np.arange(self._ngroups * (self._ngroups - 1)), self._ngroups
+        )
+        self._right = (self._left + 1) % self._ngroups
+        # To how many ranks the right leader passes on what it gets.
+        self._copies: NDArray[np.int64] = sizes[self._right] - 1
 
     def within(self) -> _Columns:
         """Return the messages from each rank to each other of its group."""
@@ -91,12 +97,10 @@ class _Levels:
 
     def around(self) -> _Columns:
         """Return the messages of the ring of leaders, a step after the other."""
-        ngroups = len(self._leaders)
-        step, group = np.divmod(np.arange(ngroups * (ngroups - 1)), ngroups)
-        carried = (group - step) % ngroups
+        carried = (self._left - self._step) % self._ngroups
         return (
-            self._leaders[group],
-            self._leaders[(group + 1) % ngroups],
+            self._leaders[self._left],
+            self._leaders[self._right],
             self._starts[carried],
             self._sizes[carried],
         )
@@ -104,48 +108,42 @@ class _Levels:
     def onward(self) -> _Columns:
         """Return the messages by which leaders pass on what the ring brings."""
         _, leader, first, count = self.around()
-        copies = self._copies()
+        after_leader = np.repeat(self._starts[self._right] + 1, self._copies)
         return (
-            np.repeat(leader, copies),
-            self.order[self._others[self._passed()]],
-            np.repeat(first, copies),
-            np.repeat(count, copies),
+            np.repeat(leader, self._copies),
+            self.order[after_leader + places(self._copies)],
+            np.repeat(first, self._copies),
+            np.repeat(count, self._copies),
         )
 
     def dependencies(
-        self, within: _Columns, naround: int
+        self, receivers: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return both ends of all dependencies; the three levels follow each other."""
-        ngroups, nwithin = len(self._leaders), len(within[0])
-        ring = nwithin + np.arange(naround)
+        """Return both ends of all dependencies; the three levels follow each other.
+
+        Parameters
+        ----------
+        receivers
+            The receivers of the messages within groups.
+        """
+        nwithin, naround = len(receivers), len(self._step)
         group_of = np.full(len(self.order), -1)
-        group_of[self._leaders] = np.arange(ngroups)
-        to_leader = np.flatnonzero(group_of[within[1]] >= 0) if naround else ring[:0]
-        later = ring[ngroups:]
-        back = later - ngroups
-        turned = back - (back - nwithin) % ngroups
-        onward = np.repeat(ring, self._copies())
+        group_of[self._leaders] = np.arange(self._ngroups)
+        # A leader begins the ring, if there is one, when it has its group's blocks.
+        gathered = np.flatnonzero((group_of[receivers] >= 0) & (naround > 0))
+        beginning = nwithin + group_of[receivers[gathered]]
+        # It goes on with what the leader to its left has sent in the step before.
+        later = np.flatnonzero(self._step)
+        sent = (self._step[later] - 1) * self._ngroups
+        sent += (self._left[later] - 1) % self._ngroups
+        onward = np.repeat(nwithin + np.arange(naround), self._copies)
         return (
-            joined([to_leader, turned + (back - nwithin - 1) % ngroups, onward]),
+            joined([gathered, nwithin + sent, onward]),
             joined(
                 [
-                    nwithin + group_of[within[1][to_leader]],
-                    later,
+                    beginning,
+                    nwithin + later,
                     nwithin + naround + np.arange(len(onward)),
                 ]
             ),
         )
-
-    def _copies(self) -> NDArray[np.int64]:
-        """Return how many ranks get what each message of the ring brings."""
-        ngroups = len(self._leaders)
-        receiving = (np.arange(ngroups * (ngroups - 1)) + 1) % ngroups
-        copies: NDArray[np.int64] = self._sizes[receiving] - 1
-        return copies
-
-    def _passed(self) -> NDArray[np.int64]:
-        """Return who gets each onward message, as an index of the other ranks."""
-        copies = self._copies()
-        before = begins(self._sizes - 1)
-        receiving = (np.arange(len(copies)) + 1) % max(1, len(self._leaders))
-        return np.repeat(before[receiving], copies) + places(copies)
