@@ -40,8 +40,9 @@ def reduced_in_switches(
     """Return the Reduce-Scatter in which switches add up what comes to them.
 
     Each message crosses one link. A switch that has a slice from all ports of the tree
-    but the one towards the slice's owner passes the sum on. All ranks send the blocks
-    in the same order, so that one owner's link is busy at a time, but always.
+    but the one towards the slice's owner passes the sum on. All ranks send in the same
+    order: a slice of each block, then the next of each, so that the owners' links carry
+    their blocks at the same time, each at its share of the rate.
 
     Parameters
     ----------
@@ -63,11 +64,28 @@ def reduced_in_switches(
     blocks(len(ranks), nbytes)
     sizes = slices(nbytes, slice_bytes)
     columns = _columns(trees, len(sizes))
-    sender, receiver, item, following = (joined(each) for each in columns)
+    sender, receiver, item, following = _in_turn(
+        len(sizes), *(joined(each) for each in columns)
+    )
     ones = np.ones_like(item)
     contents = Contents(np.tile(sizes, len(ranks)), item, ones, ones)
     before = np.flatnonzero(following >= 0)
     return scheduled(sender, receiver, contents, (before, following[before]))
+
+
+def _in_turn(
+    nslices: int,
+    sender: NDArray[np.int64],
+    receiver: NDArray[np.int64],
+    item: NDArray[np.int64],
+    following: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], ...]:
+    """Return the messages of all first slices, then those of all second, and so on."""
+    order = np.argsort(item % nslices, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    following = np.where(following < 0, following, place[following])
+    return sender[order], receiver[order], item[order], following[order]
 
 
 def _columns(

@@ -115,13 +115,14 @@ def test_different_ranks() -> None:
         reduce_scatter.reduced_in_switches(trees, 1, 1)
 
 
-def test_slices_follow_each_other() -> None:
-    """A switch passes on a slice without waiting for the next."""
+def test_slices_are_sent_in_turn() -> None:
+    """All first slices come before all second ones; a switch waits for no next one."""
     fabric = paper(2)
     (tree,) = SubnetManager(fabric, Routes(fabric)).trees(range(2))
     schedule = reduce_scatter.reduced_in_switches([tree], 70, 30)
-    assert schedule.sender.tolist() == [1, 2] * 3 + [0, 2] * 3
-    assert schedule.nbytes.tolist() == [30, 30, 30, 30, 10, 10] * 2
+    assert schedule.sender.tolist() == [1, 2, 0, 2] * 3
+    assert schedule.receiver.tolist() == [2, 0, 2, 1] * 3
+    assert schedule.nbytes.tolist() == [30] * 8 + [10] * 4
     before, after = schedule.dependencies
     assert (after - before).tolist() == [1] * 6
-    assert np.array_equal(schedule.contents.first, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5])
+    assert schedule.contents.first.tolist() == [0, 0, 3, 3, 1, 1, 4, 4, 2, 2, 5, 5]
