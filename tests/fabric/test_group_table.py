@@ -49,6 +49,17 @@ def test_queue_pairs_of_an_adapter() -> None:
         table.add(tree, 31)
 
 
+def test_an_adapter_of_its_own() -> None:
+    """A rank that shares its adapter with no other may attach 240 queue pairs."""
+    fabric = single(2)
+    routes = Routes(fabric)
+    table = GroupTable(fabric, routes, SUBNET)
+    (tree,) = SubnetManager(fabric, routes).trees(range(2))
+    assert table.add(tree, 240) is tree
+    with pytest.raises(NoRoomError, match="not 241"):
+        table.add(tree, 241)
+
+
 def test_full_switches_refuse() -> None:
     """Where switches do not flood, a group needs an entry in each of its switches."""
     fabric = clos2(4, 8)
@@ -64,6 +75,7 @@ def test_full_switches_refuse() -> None:
     assert table.jobs([everywhere]) == 0
     with pytest.raises(NoRoomError, match=r"switches \[0\] have tables for 2"):
         table.add(everywhere)
+    assert table.jobs([everywhere, first_leaf]) == 0
     (last_leaf,) = SubnetManager(fabric, routes).trees(range(6, 8))
     assert table.add(last_leaf) is last_leaf
 
@@ -77,12 +89,17 @@ def test_full_switches_flood() -> None:
     assert table.jobs([tree]) == 2
     assert table.add(tree) is tree
     assert table.add(tree) is tree
-    flooded = table.add(tree)
-    assert flooded.ranks.tolist() == [0, 7]
-    assert {0, 1, 6, 7} <= set(flooded.reached.tolist())
     sent = np.zeros(8, np.uint64)
     sent[0] = 1
-    assert traffic.multicast(flooded, sent).sum() > traffic.multicast(tree, sent).sum()
+    assert traffic.multicast(tree, sent).sum() == 4
+    for _ in range(3):
+        flooded = table.add(tree)
+        assert flooded.ranks.tolist() == [0, 7]
+        assert flooded.reached.tolist() == [0, 1, 6, 7]
+        # The two leaves also send to a neighbour each, the first to the other spine,
+        # and the spine sends to the other two leaves.
+        assert traffic.multicast(flooded, sent).sum() == 4 + 2 + 1 + 2
+    assert table.jobs([tree]) == 0
 
 
 @settings(deadline=None)

@@ -81,6 +81,25 @@ def test_few_subgroups_lie_far_apart() -> None:
     assert not set(first.ups.values()) & set(second.ups.values())
 
 
+def test_jobs_have_different_roots() -> None:
+    """Two jobs with two subgroups each use all four core switches."""
+    fabric = fat_tree(4)
+    manager = SubnetManager(fabric, Routes(fabric))
+    trees = [*manager.trees(range(16), 2), *manager.trees(range(16), 2)]
+    assert len({tree.root for tree in trees}) == 4
+
+
+def test_trees_stay_small() -> None:
+    """A tree takes a rail that it has already, though another is less used."""
+    fabric = rails(2, 2, 2, nspines=1)
+    manager = SubnetManager(fabric, Routes(fabric))
+    (few,) = manager.trees([0, 7])
+    (all_ranks,) = manager.trees(range(8))
+    first_node = int(fabric.hosts[0].switch)
+    assert few.ups[first_node] != all_ranks.ups[first_node]
+    assert len(all_ranks.switches) == 1 + 2 + 4
+
+
 def test_a_group_enters_a_node_once() -> None:
     """The ranks of a node are reached over one of its rails; subgroups take turns."""
     fabric = rails(2, 4, 4)

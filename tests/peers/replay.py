@@ -25,6 +25,12 @@ def orderly(schedule: Schedule) -> None:
     assert schedule.nbytes.tolist() == sums.tolist()
 
 
+def following(schedule: Schedule, message: int) -> list[int]:
+    """Return the messages that wait for one."""
+    first, end = schedule.next_first[message : message + 2]
+    return list(schedule.next[first:end].tolist())
+
+
 def gather(
     schedule: Schedule, has: np.ndarray, *, needless: bool = False
 ) -> np.ndarray:
@@ -59,8 +65,7 @@ def gather(
         assert needless or not final[receiver, carried].any(), f"{message} is needless"
         final[receiver, carried] = True
         ndone += 1
-        first, end = schedule.next_first[message : message + 2]
-        for later in schedule.next[first:end].tolist():
+        for later in following(schedule, message):
             known[later] = known[later] | know if later in known else know.copy()
             waits[later] -= 1
             if waits[later] == 0:
@@ -107,11 +112,11 @@ def reduce(schedule: Schedule, owners: list[int], ranks: list[int], take: Take) 
         message = take(under_way)
         held = sums[int(schedule.receiver[message])]
         for item, value in sent.pop(message).items():
+            assert value, f"message {message} adds nothing"
             assert not held[item] & value, f"message {message} adds something twice"
             held[item] |= value
         ndone += 1
-        first, end = schedule.next_first[message : message + 2]
-        for later in schedule.next[first:end].tolist():
+        for later in following(schedule, message):
             waits[later] -= 1
             if waits[later] == 0:
                 start(later)
