@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Schedule:
-    """All messages of one collective.
+class Messages:
+    """Messages, and which of them wait for which.
 
     A vertex sends the messages that may start in the order of their numbers.
 
@@ -34,8 +34,6 @@ class Schedule:
     next_first, next
         ``next[next_first[i] : next_first[i + 1]]`` are the messages that start only
         when message i has been received. Their sender is its receiver.
-    contents
-        What each message carries.
     """
 
     sender: NDArray[np.uint32]
@@ -43,7 +41,6 @@ class Schedule:
     nbytes: NDArray[np.uint64]
     next_first: NDArray[np.uint64]
     next: NDArray[np.uint32]
-    contents: Contents
 
     @property
     def total_bytes(self) -> int:
@@ -56,6 +53,30 @@ class Schedule:
         first = self.next_first.astype(np.int64)
         counts = first[1:] - first[:-1]
         return np.repeat(np.arange(len(counts)), counts), self.next.astype(np.int64)
+
+    def beside(self, other: Messages) -> Messages:
+        """Return these messages and others, which do not wait for each other."""
+        ahead = self.next_first[-1]
+        return Messages(
+            np.concatenate([self.sender, other.sender]),
+            np.concatenate([self.receiver, other.receiver]),
+            np.concatenate([self.nbytes, other.nbytes]),
+            np.concatenate([self.next_first, other.next_first[1:] + ahead]),
+            np.concatenate([self.next, other.next + np.uint32(len(self.sender))]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule(Messages):
+    """All messages of one collective.
+
+    Parameters
+    ----------
+    contents
+        What each message carries.
+    """
+
+    contents: Contents
 
     def reversed(self) -> Schedule:
         """Return the schedule of all messages the other way, in reverse order.

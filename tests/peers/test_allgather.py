@@ -165,3 +165,16 @@ def test_impossible(build: Callable[[], Schedule]) -> None:
     """What sends nothing is refused."""
     with pytest.raises(ValueError, match=r"nothing|cannot carry"):
         build()
+
+
+def test_schedules_beside_each_other() -> None:
+    """Messages of two schedules keep their order, and wait for their own alone."""
+    one, other = allgather.ring(3, 10), allgather.linear(4, 7)
+    both = one.beside(other)
+    n = len(one.sender)
+    assert both.sender.tolist() == [*one.sender, *other.sender]
+    assert both.receiver.tolist() == [*one.receiver, *other.receiver]
+    assert both.total_bytes == one.total_bytes + other.total_bytes
+    before, after = both.dependencies
+    assert before.tolist() == [*one.dependencies[0], *(other.dependencies[0] + n)]
+    assert after.tolist() == [*one.dependencies[1], *(other.dependencies[1] + n)]

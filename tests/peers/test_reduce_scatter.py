@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-import numpy as np
 import pytest
 from fabrics import fabrics, groups
 from hypothesis import given, settings

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from mpimcast._core import _CData as CData
     from mpimcast._fabric.arrays import Arrays
-    from mpimcast._peers.schedule import Schedule
+    from mpimcast._peers.schedule import Messages
 
 
 def _dtype(cdecl: str) -> np.dtype[Any]:
@@ -77,7 +77,7 @@ class Scene:
     def __init__(
         self,
         arrays: Arrays | None = None,
-        schedule: Schedule | None = None,
+        schedule: Messages | None = None,
         *,
         packets: Packets | None = None,
         adaptive: bool = False,
@@ -116,7 +116,7 @@ class Scene:
             },
         )
 
-    def _script(self, schedule: Schedule, packets: Packets) -> CData:
+    def _script(self, schedule: Messages, packets: Packets) -> CData:
         return ffi.new(
             "struct mmc_script *",
             {
