@@ -3,6 +3,7 @@
 #include <mpimcast/mmc.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +14,11 @@
 #include <unistd.h>
 
 #include "drivers/remote/link.h"
+#include "drivers/udp/linger.h"
 #include "offload/meeting.h"
 #include "proxy/attachment.h"
 #include "proxy/service.h"
+#include "support/bits.h"
 #include "support/clock.h"
 #include "support/descriptor.h"
 #include "support/error.h"
@@ -210,8 +213,7 @@ static void free_name(struct mmc_proxy *proxy)
 static int await(struct mmc_proxy *proxy, uint64_t limit_ns)
 {
 	struct epoll_event events[16];
-	int limit_ms =
-		limit_ns == MMC_NEVER_NS ? -1 : (int)(limit_ns / MMC_MS_NS + 1);
+	int limit_ms = (int)mmc_min_u64(limit_ns / MMC_MS_NS + 1, INT_MAX);
 	int nevents = epoll_wait(proxy->epoll_fd, events,
 				 sizeof(events) / sizeof(*events), limit_ms);
 
@@ -232,7 +234,8 @@ int mmc_proxy_run(struct mmc_proxy *proxy, uint64_t idle_ns)
 
 	while (rv == 0 && !is_set(&proxy->stopping)) {
 		uint64_t now_ns = mmc_clock_now_ns();
-		uint64_t limit_ns = MMC_NEVER_NS;
+		/* A proxy without ranks has no endpoint that would leave groups in time. */
+		uint64_t limit_ns = mmc_udp_linger_sweep(now_ns) - now_ns;
 		bool draining = is_set(&proxy->draining);
 
 		if (draining) {
@@ -246,7 +249,8 @@ int mmc_proxy_run(struct mmc_proxy *proxy, uint64_t idle_ns)
 			 (idle_ns > 0 && now_ns - busy_ns >= idle_ns))
 			break;
 		else if (idle_ns > 0)
-			limit_ns = busy_ns + idle_ns - now_ns;
+			limit_ns = mmc_min_u64(limit_ns,
+					       busy_ns + idle_ns - now_ns);
 		rv = await(proxy, limit_ns);
 	}
 	free_name(proxy);

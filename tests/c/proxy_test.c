@@ -2,6 +2,7 @@
 /* A proxy carries out operations as this process's engine would, and its end is noticed. */
 #include <mpimcast/proxy.h>
 
+#include "membership.h"
 #include "offloaded.h"
 #include "support/clock.h"
 
@@ -310,8 +311,25 @@ static void names(void)
 	CHECK(strstr(mmc_last_error(), "no proxy") != NULL);
 }
 
+/* A proxy whose ranks have gone leaves their groups, though it has nothing to do. */
+static void leaves_groups(void)
+{
+	struct job job = { .nranks = 2, .proxied = 3 };
+	uint32_t group;
+
+	begin_proxy();
+	open_job(&job);
+	gather(&job, 1, 5000);
+	group = options_of(&job, 0).group;
+	CHECK(is_joined(group));
+	close_job(&job);
+	while (is_joined(group))
+		usleep(10000);
+	end_proxy();
+}
+
 CHECK_MAIN(CHECK_TEST(gathers), CHECK_TEST(gathers_blocks_apart),
 	   CHECK_TEST(starts_many_at_once), CHECK_TEST(needs_no_thread),
 	   CHECK_TEST(cancels), CHECK_TEST(killed), CHECK_TEST(stopped),
 	   CHECK_TEST(cancelled_after_the_end), CHECK_TEST(patient),
-	   CHECK_TEST(names))
+	   CHECK_TEST(names), CHECK_TEST(leaves_groups))

@@ -2,27 +2,11 @@
 /* Groups of the UDP driver stay joined for a while after their endpoints close. */
 #include "check.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 
 #include "drivers/udp/linger.h"
+#include "membership.h"
 #include "udp_team.h"
-
-/* Returns whether the kernel lists this host as a member of `group`. */
-static bool is_joined(uint32_t group)
-{
-	FILE *list = fopen("/proc/net/igmp", "re");
-	char line[256], text[16];
-	bool found = false;
-
-	if (!CHECK(list != NULL))
-		return false;
-	snprintf(text, sizeof(text), "\t%08" PRIX32 " ", htonl(group));
-	while (!found && fgets(line, sizeof(line), list) != NULL)
-		found = strstr(line, text) != NULL;
-	fclose(list);
-	return found;
-}
 
 static uint64_t now_of(const struct team *team)
 {
@@ -45,7 +29,7 @@ static void groups_outlive_endpoints(void)
 	mmc_udp_linger_sweep(before_ns + MMC_UDP_LINGER_NS - 1);
 	CHECK(is_joined(group));
 	CHECK(is_joined(group + 1));
-	mmc_udp_linger_sweep(UINT64_MAX);
+	CHECK_EQ(mmc_udp_linger_sweep(MMC_NEVER_NS), MMC_NEVER_NS);
 	CHECK(!is_joined(group));
 	CHECK(!is_joined(group + 1));
 }
@@ -67,10 +51,14 @@ static void closing_again_begins_anew(void)
 
 	mmc_udp_linger(INADDR_LOOPBACK, group, 0);
 	mmc_udp_linger(INADDR_LOOPBACK, group, 1);
-	mmc_udp_linger_sweep(MMC_UDP_LINGER_NS);
+	mmc_udp_linger(INADDR_LOOPBACK, group + 1, 2);
+	CHECK_EQ(mmc_udp_linger_sweep(MMC_UDP_LINGER_NS),
+		 MMC_UDP_LINGER_NS + 1);
 	CHECK(is_joined(group));
-	mmc_udp_linger_sweep(MMC_UDP_LINGER_NS + 1);
+	CHECK_EQ(mmc_udp_linger_sweep(MMC_UDP_LINGER_NS + 1),
+		 MMC_UDP_LINGER_NS + 2);
 	CHECK(!is_joined(group));
+	CHECK_EQ(mmc_udp_linger_sweep(MMC_UDP_LINGER_NS + 2), MMC_NEVER_NS);
 }
 
 /* When too many groups linger, the one that has done so longest is left. */

@@ -39,7 +39,7 @@ MAY_INCLUDE = {
     "offload": rf"{SYSTEM}|support/.*|offload/.*|mpimcast/.*",
     "proxy": (
         rf"{SYSTEM}|support/.*|proxy/.*|server/server\.h|offload/.*|engine/.*|"
-        r"drivers/remote/link\.h|mpimcast/.*"
+        r"drivers/(remote/link|udp/linger)\.h|mpimcast/.*"
     ),
     # A server needs no operating system, and an engine by its public functions only.
     "server": (

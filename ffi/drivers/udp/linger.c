@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "support/bits.h"
+
 struct lingering {
 	uint32_t address; /* of the interface */
 	uint32_t group;	  /* 0 if the place is free */
@@ -86,11 +88,17 @@ void mmc_udp_linger(uint32_t address, uint32_t group, uint64_t now_ns)
 	pthread_mutex_unlock(&lock);
 }
 
-void mmc_udp_linger_sweep(uint64_t now_ns)
+uint64_t mmc_udp_linger_sweep(uint64_t now_ns)
 {
+	uint64_t next_ns = MMC_NEVER_NS;
+
 	pthread_mutex_lock(&lock);
-	for (unsigned i = 0; i < MMC_UDP_LINGERING_MAX; i++)
+	for (unsigned i = 0; i < MMC_UDP_LINGERING_MAX; i++) {
 		if (places[i].until_ns <= now_ns)
 			leave(&places[i]);
+		else
+			next_ns = mmc_min_u64(next_ns, places[i].until_ns);
+	}
 	pthread_mutex_unlock(&lock);
+	return next_ns;
 }

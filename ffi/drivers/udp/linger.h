@@ -23,7 +23,10 @@
  */
 void mmc_udp_linger(uint32_t address, uint32_t group, uint64_t now_ns);
 
-/* Leaves the groups whose time has ended by `now_ns`. */
-void mmc_udp_linger_sweep(uint64_t now_ns);
+/*
+ * Leaves the groups whose time has ended by `now_ns`, a time of mmc_clock_now_ns().
+ * Returns when the time of another one ends, or MMC_NEVER_NS if none lingers any more.
+ */
+uint64_t mmc_udp_linger_sweep(uint64_t now_ns);
 
 #endif
