@@ -3,6 +3,8 @@
 
 #include <mpimcast/mmc.h>
 
+#include "support/error.h"
+
 /*
  * Gives up what this node has begun to exchange with others, and leaves them. If a
  * process no longer answers, they fail because of that: then no rank may wait for all.
@@ -71,6 +73,11 @@ void mmc_node_give_up(struct mmc_node_stream *stream,
 		return;
 	stream->failure = *failure;
 	end_all(stream);
+}
+
+void mmc_node_set_last_error(const struct mmc_node_stream *stream)
+{
+	mmc_error_set("%s", stream->reason);
 }
 
 struct mmc_failure mmc_node_failure(const struct mmc_node_request *request,

@@ -22,6 +22,13 @@ void mmc_node_give_up(struct mmc_node_stream *stream,
 /* Fails the stream if another member has failed. */
 void mmc_node_adopt_failure(struct mmc_node_stream *stream);
 
+/*
+ * Sets this thread's last error to what this process knows of the stream's failure. That
+ * is nothing if another member has seen it: the thread's last error was about something
+ * else.
+ */
+void mmc_node_set_last_error(const struct mmc_node_stream *stream);
+
 /* Returns the failure of a request for `error`, of which `culprit` is the cause. */
 struct mmc_failure mmc_node_failure(const struct mmc_node_request *request,
 				    int error, uint32_t culprit);

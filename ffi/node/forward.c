@@ -2,10 +2,12 @@
 #include "node/forward.h"
 
 #include <mpimcast/mmc.h>
+#include <stdio.h>
 
 #include "node/agree.h"
 #include "node/failing.h"
 #include "node/places.h"
+#include "support/error.h"
 
 /* Returns whether all members have filled the next piece to be forwarded. */
 static bool is_filled(struct mmc_node_request *request)
@@ -135,6 +137,8 @@ static void fail(struct mmc_node_stream *stream, struct mmc_request *forwarded)
 	if (failure.culprit < stream->map.nnodes)
 		failure.culprit = mmc_node_peers(stream)[failure.culprit];
 	failure.epoch = stream->first->epoch;
+	snprintf(stream->reason, sizeof(stream->reason), "%s",
+		 mmc_last_error());
 	mmc_node_fail(stream, &failure);
 }
 

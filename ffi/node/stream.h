@@ -73,6 +73,8 @@ struct mmc_node_map {
 
 struct mmc_node_tracing;
 
+#define MMC_NODE_REASON_SIZE 512
+
 struct mmc_node_stream {
 	struct mmc_node *node;
 	pthread_mutex_t mutex;
@@ -109,6 +111,8 @@ struct mmc_node_stream {
 	struct mmc_node_request *last; /* valid while `first` is not NULL */
 	struct mmc_node_request *spares;
 	struct mmc_failure failure; /* adopted from the head; 0: none */
+	/* The engine's sentence about a failure that this leader has seen; else "". */
+	char reason[MMC_NODE_REASON_SIZE];
 	struct mmc_node_counts counts;
 	struct mmc_node_tracing *tracing; /* NULL: the stream is not traced */
 };

@@ -2,9 +2,12 @@
 /* The first failure of a stream is that of all its members, and ends all they wait for. */
 #include "node/failing.h"
 
+#include <mpimcast/mmc.h>
 #include <pthread.h>
+#include <string.h>
 
 #include "node_members.h"
+#include "support/error.h"
 #include "support/prng.h"
 
 enum { NBYTES = 5000, NROUNDS = 100 };
@@ -44,7 +47,9 @@ static void a_cancel_reaches_all(void)
 		CHECK_EQ(start(i, 8, &requests[i]), MMC_EAGAIN);
 	mmc_node_request_cancel(requests[1]);
 	for (uint32_t i = 0; i < 2; i++) {
+		mmc_error_set("another failure");
 		CHECK_EQ(mmc_node_request_wait(requests[i], 0), -MMC_ECANCELED);
+		CHECK_EQ(strlen(mmc_last_error()), 0);
 		failure = failure_of(requests[i]);
 		CHECK_EQ(failure.error, -MMC_ECANCELED);
 		CHECK_EQ(failure.culprit, 1);
@@ -62,7 +67,9 @@ static void a_cancel_reaches_all(void)
 	for (uint32_t i = 0; i < 3; i++) {
 		CHECK_EQ(start(i, 8, &none), -MMC_EPOISONED);
 		CHECK(none == NULL);
+		mmc_error_set("another failure");
 		mmc_node_stream_failure(members.streams[i], &failure);
+		CHECK_EQ(strlen(mmc_last_error()), 0);
 		CHECK_EQ(failure.error, -MMC_ECANCELED);
 		CHECK_EQ(failure.culprit, 1);
 	}

@@ -13,9 +13,17 @@ static bool is_complete(const struct mmc_node_request *request)
 	return atomic_load_explicit(&request->complete, memory_order_acquire);
 }
 
+/*
+ * Returns what mmc_node_request_wait() is to return for a request in its current state,
+ * and sets the thread's last error if that is an error.
+ */
 static int outcome(const struct mmc_node_request *request)
 {
-	return is_complete(request) ? request->failure.error : MMC_EAGAIN;
+	if (!is_complete(request))
+		return MMC_EAGAIN;
+	if (request->failure.error != 0)
+		mmc_node_set_last_error(request->stream);
+	return request->failure.error;
 }
 
 /* Notes when the wait for a request begins, unless it has begun before. */
@@ -136,7 +144,7 @@ int mmc_node_request_wait(struct mmc_node_request *request, uint64_t slice_ns)
 	struct mmc_node_stream *stream = request->stream;
 
 	if (is_complete(request))
-		return request->failure.error;
+		return outcome(request);
 	if (mmc_node_is_forked(stream->node))
 		return -MMC_EFORKED;
 	pthread_mutex_lock(&stream->mutex);

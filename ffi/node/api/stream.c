@@ -309,6 +309,7 @@ void mmc_node_stream_failure(struct mmc_node_stream *stream,
 		return;
 	pthread_mutex_lock(&stream->mutex);
 	mmc_node_adopt_failure(stream);
+	mmc_node_set_last_error(stream);
 	*failure = stream->failure;
 	pthread_mutex_unlock(&stream->mutex);
 }
