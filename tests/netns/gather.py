@@ -136,6 +136,8 @@ class Spec:
     ----------
     settings : dict
         The settings of the communicators.
+    proxied : list of int
+        The ranks that have a proxy.
     sizes : list of int
         The bytes of a block in each operation, in order.
     repeat : int
@@ -162,6 +164,7 @@ class Spec:
     sizes: list[int]
     repeat: int = 1
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+    proxied: list[int] = dataclasses.field(default_factory=list)
     ncomms: int = 1
     use_spare: bool = False
     open_first: bool = False
@@ -191,9 +194,12 @@ class Rank:
             "seconds": [],
             "errors": [],
         }
+        self.settings = dict(spec.settings)
+        if self.rank in spec.proxied:
+            self.settings["progress"] = "proxy"
         # For communicators to which some ranks come much later than others, such as
         # those that are used after a failure.
-        self.patient_settings = {**spec.settings, "timeout": 60}
+        self.patient_settings = {**self.settings, "timeout": 60}
 
     def gather(self, comm: mpimcast.Intracomm, op: int, nbytes: int) -> None:
         """Do one operation; record its duration and the ranks whose blocks are wrong.
@@ -241,7 +247,7 @@ class Rank:
     def run(self) -> None:
         """Do what the spec says, and write the results."""
         comms = [
-            mpimcast.Intracomm(self.world.Dup(), **self.spec.settings)
+            mpimcast.Intracomm(self.world.Dup(), **self.settings)
             for _ in range(self.spec.ncomms)
         ]
         if self.spec.open_first:
