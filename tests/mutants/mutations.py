@@ -48,6 +48,8 @@ SERVER = "server/server.c"
 CALLS = "server/calls.c"
 MEETING = "offload/meeting.c"
 LINK = "drivers/remote/link.c"
+ATTACH = "drivers/remote/attach.c"
+PROXY = "proxy/proxy.c"
 REQUESTS = "engine/remote/requests.c"
 
 MUTATIONS = (
@@ -154,6 +156,41 @@ MUTATIONS = (
         "(seals & F_SEAL_SHRINK) &&",
         "",
         "meeting_test",
+    ),
+    Mutation(
+        "a proxy refuses ranks of another version",
+        PROXY,
+        "	       other.version == MMC_OFFLOAD_VERSION;",
+        "	       true;",
+        "proxy_greeting_test",
+    ),
+    Mutation(
+        "a rank refuses proxies of another version",
+        ATTACH,
+        "	    greeting->version == MMC_OFFLOAD_VERSION)",
+        "	    true)",
+        "proxy_greeting_test",
+    ),
+    Mutation(
+        "a proxy refuses ranks of another user",
+        PROXY,
+        "	if (!mmc_meeting_is_own(fd))",
+        "	if (false)",
+        "proxy_greeting_test",
+    ),
+    Mutation(
+        "a rank refuses proxies of another user",
+        ATTACH,
+        "	if (!mmc_meeting_is_own(link->socket)) {",
+        "	if (false) {",
+        "proxy_greeting_test",
+    ),
+    Mutation(
+        "a proxy leaves the groups of ranks that have gone",
+        PROXY,
+        "mmc_udp_linger_sweep(now_ns) - now_ns",
+        "MMC_NEVER_NS",
+        "proxy_test",
     ),
     Mutation(
         "a host notices that its runner has ended",
