@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The processes of a job, which are known by a variable in their environment."""
+"""Processes that a test did not start itself, and how they end."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import select
+import signal
 import time
 from pathlib import Path
 
+import pytest
+
 _LIMIT_S = 10
+
+# What is asked to end does so within this time, on a busy machine, too.
+_END_LIMIT_S = 20
 
 
 def await_end(name: str, value: str) -> None:
@@ -38,3 +44,30 @@ def _has_ended(pid: int, limit_s: float) -> bool:
         return True
     with os.fdopen(descriptor) as file:
         return bool(select.select([file], [], [], max(limit_s, 0))[0])
+
+
+class Process(contextlib.AbstractContextManager["Process"]):
+    """A process that this one did not start; it is told apart from later ones."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._fd = os.pidfd_open(pid)
+
+    def __exit__(self, *_: object) -> None:
+        """Forget the process."""
+        os.close(self._fd)
+
+    def send(self, number: int) -> None:
+        """Send it a signal."""
+        signal.pidfd_send_signal(self._fd, number)
+
+    def has_ended(self, limit_s: float) -> bool:
+        """Return whether it ends within a time."""
+        return bool(select.select([self._fd], [], [], limit_s)[0])
+
+    def end(self) -> None:
+        """Drain it; kill it, and fail, if it has not ended then."""
+        self.send(signal.SIGTERM)
+        if not self.has_ended(_END_LIMIT_S):
+            self.send(signal.SIGKILL)
+            pytest.fail(f"process {self.pid} still has ranks")

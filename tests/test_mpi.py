@@ -59,6 +59,23 @@ def test_in_shared_memory(library: str, nranks: int, tests: tuple[str, ...]) -> 
 
 
 @pytest.mark.timeout(run_mpi.RUN_LIMIT_S + 30)
+@pytest.mark.parametrize(
+    ("nranks", "chosen"),
+    [
+        (3, "explain or share or drain or killed or derived or many"),
+        *(pytest.param(each, "proxy", marks=pytest.mark.long) for each in (3, 4)),
+    ],
+)
+def test_proxies_under_mpich(nranks: int, chosen: str) -> None:
+    """Ranks with proxies, and beside such ranks, get MPICH's results under it, too."""
+    status, report = run_mpi.run_size(
+        nranks, ["-k", chosen], library="mpich", tests=run_mpi.PROXIED
+    )
+    if status != 0:
+        pytest.fail(report, pytrace=False)
+
+
+@pytest.mark.timeout(run_mpi.RUN_LIMIT_S + 30)
 @pytest.mark.parametrize("nranks", [pytest.param(2, marks=pytest.mark.long), 3])
 def test_requests_under_mpich(nranks: int) -> None:
     """The tests of requests pass under MPICH too, whose own requests they then wrap."""

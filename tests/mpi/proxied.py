@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
-import select
-import signal
 import time
 from collections.abc import Callable
 
-import pytest
 from mpi4py import MPI
+from processes import Process
 
 from mpimcast import Intracomm
 from mpimcast._native.proxy import find
@@ -61,30 +58,3 @@ class Proxies:
                 with Process(runner.pid) as process:
                     process.end()
         self._comm.Barrier()
-
-
-class Process(contextlib.AbstractContextManager["Process"]):
-    """A process that this one did not start; it is told apart from later ones."""
-
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-        self._fd = os.pidfd_open(pid)
-
-    def __exit__(self, *_: object) -> None:
-        """Forget the process."""
-        os.close(self._fd)
-
-    def send(self, number: int) -> None:
-        """Send it a signal."""
-        signal.pidfd_send_signal(self._fd, number)
-
-    def has_ended(self, limit_s: float) -> bool:
-        """Return whether it ends within a time."""
-        return bool(select.select([self._fd], [], [], limit_s)[0])
-
-    def end(self) -> None:
-        """Drain it; kill it, and fail, if it has not ended then."""
-        self.send(signal.SIGTERM)
-        if not self.has_ended(LIMIT_S):
-            self.send(signal.SIGKILL)
-            pytest.fail(f"process {self.pid} still has ranks")

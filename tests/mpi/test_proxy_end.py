@@ -6,15 +6,20 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
+import struct
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from gathering import gather_and_check, require_two_ranks
+from gathering import Gathering, gather_and_check, require_two_ranks
 from mpi4py import MPI
-from proxied import LIMIT_S, WHO, Make, Process, Proxies
+from processes import Process
+from proxied import LIMIT_S, WHO, Make, Proxies
 
-from mpimcast import Error
+from mpimcast import Error, TransportError
 from mpimcast._native.proxy import find
 
 pytestmark = pytest.mark.network
@@ -100,11 +105,17 @@ def test_nothing_is_left(make_proxied: Make, proxies: Proxies, who: str) -> None
 
 
 def test_drain(make_proxied: Make, proxies: Proxies) -> None:
-    """A proxy that drains serves its ranks to the end, and another takes its place."""
+    """A proxy that drains serves its ranks to the end, and another takes its place.
+
+    So proxies are upgraded. An operation that is in flight meanwhile ends well.
+    """
     name = proxies.new_name()
     old = make_proxied("all", proxy=name)
     require_two_ranks(old)
     gather_and_check(old)
+    flying = Gathering(old, 5000)
+    # The others wait for rank 0.
+    requests = [flying.start()] if old.rank > 0 else []
     runner = find(name)
     assert runner is not None
     with Process(runner.pid) as process:
@@ -117,7 +128,11 @@ def test_drain(make_proxied: Make, proxies: Proxies) -> None:
             time.sleep(0.01)
         old.Barrier()
         new = make_proxied("all", proxy=name, ttl=2)
-        for comm in (old, new, old, new):
+        gather_and_check(new)
+        requests = requests or [flying.start()]
+        requests[0].Wait()
+        flying.check()
+        for comm in (old, new):
             gather_and_check(comm)
         assert new.explain(5000).runner != old.explain(5000).runner
         assert not process.has_ended(0)
@@ -125,6 +140,52 @@ def test_drain(make_proxied: Make, proxies: Proxies) -> None:
         old.Free()
         assert process.has_ended(LIMIT_S)
         gather_and_check(new)
+
+
+@contextlib.contextmanager
+def older_proxy(name: str) -> Iterator[None]:
+    """Answer ranks in the place of a proxy of the version before, until the block ends.
+
+    A greeting has a magic number, the version, the kind of runner, and its process.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(f"\0mpimcast-runner-{name}")
+        listener.listen()
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):  # the block has ended
+                while True:
+                    connection, _ = listener.accept()
+                    with connection:
+                        magic, version, *_ = struct.unpack("<4I", connection.recv(16))
+                        connection.send(struct.pack("<4I", magic, version - 1, 1, 4711))
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_a_proxy_of_another_version(
+    make_proxied: Make, proxies: Proxies, who: str
+) -> None:
+    """All ranks fail, and are told what to do about it."""
+    name = proxies.new_name()
+    comm = make_proxied(who, proxy=name)
+    require_two_ranks(comm)
+    with older_proxy(name) if comm.rank == 0 else contextlib.nullcontext():
+        comm.Barrier()
+        with pytest.raises(TransportError) as caught:
+            gather_and_check(comm)
+        comm.Barrier()
+    said = str(caught.value)
+    assert f"cannot use the proxy {name}: " in said
+    assert f"proxy {name} (process 4711) speaks version " in said
+    assert "restart the older one" in said
 
 
 @pytest.mark.parametrize("who", WHO)

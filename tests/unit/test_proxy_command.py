@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from processes import Process
 from support import run, run_unchecked
 
 from mpimcast import TransportError
@@ -52,15 +52,8 @@ def end(name: str) -> None:
     """End a proxy that runs in the background; fail if it does not end."""
     runner = find(name)
     assert runner is not None
-    fd = os.pidfd_open(runner.pid)
-    try:
-        signal.pidfd_send_signal(fd, signal.SIGTERM)
-        ended = bool(select.select([fd], [], [], LIMIT_S)[0])
-        if not ended:
-            signal.pidfd_send_signal(fd, signal.SIGKILL)
-        assert ended
-    finally:
-        os.close(fd)
+    with Process(runner.pid) as process:
+        process.end()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

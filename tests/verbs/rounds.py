@@ -104,16 +104,22 @@ class Outcome:
 
 
 def game(
-    nranks: int, rounds: Sequence[dict[str, Any]], *, nthreads: int = 1, **settings: Any
+    nranks: int,
+    rounds: Sequence[dict[str, Any]],
+    *,
+    nthreads: int = 1,
+    proxied: Iterable[int] = (),
+    **settings: Any,
 ) -> Game:
     """Return a game for `play`: rounds on one communicator, or on `nthreads` at once.
 
-    The settings are added to SETTINGS.
+    The ranks in `proxied` have a proxy. The settings are added to SETTINGS.
     """
     return {
         "nranks": nranks,
         "rounds": list(rounds),
         "nthreads": nthreads,
+        "proxied": list(proxied),
         "settings": {**SETTINGS, **settings},
     }
 

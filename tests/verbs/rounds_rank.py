@@ -3,7 +3,8 @@
 
 Started as ``python rounds_rank.py FOLDER``. FOLDER/spec.json has a list of games. A
 game opens communicators of the first `nranks` ranks, which are on `nhosts` hosts,
-`nthreads` of them, with its own settings, and plays rounds on each. A round is a group
+`nthreads` of them, with its own settings, and plays rounds on each. The ranks that it
+lists as `proxied` have a proxy. A round is a group
 of operations, whose counters are read before and after (see Round). The rank writes its
 results to FOLDER/RANK.json, game by game and round by round, and makes FOLDER/RANK.end
 as its last act.
@@ -324,7 +325,10 @@ def since(now: Counts, before: Counts) -> Counts:
 def play_game(plain: MPI.Intracomm, game: dict[str, Any]) -> list[dict[str, Any]]:
     """Play all rounds of a game; return the results of each round."""
     nthreads = game["nthreads"]
-    arguments = game["settings"], game.get("nhosts", game["nranks"])
+    settings = game["settings"]
+    if plain.rank in game.get("proxied", ()):
+        settings = {**settings, "progress": "proxy"}
+    arguments = settings, game.get("nhosts", game["nranks"])
     players = [Player(plain.Dup(), *arguments) for _ in range(nthreads)]
     for player in players:
         # This opens the transport, so that the datagrams of opening are not counted.
