@@ -72,23 +72,33 @@ def test_ranks_share_a_proxy(make_proxied: Make, proxies: Proxies) -> None:
 # ---- the life of a proxy -----------------------------------------------------
 
 
-@pytest.mark.parametrize("who", WHO)
-def test_nothing_is_left(make_proxied: Make, proxies: Proxies, who: str) -> None:
-    """A proxy keeps no bell and no memory of communicators that were freed.
+def nheld(pid: int) -> int:
+    """Return how many descriptors and files in memory a process has.
 
     Sockets do not count, since some stay members of a group for a while on purpose.
     """
+    found = Path(f"/proc/{pid}/maps").read_text().count("/memfd:")
+    for each in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # it has just been closed
+            found += not str(each.readlink()).startswith("socket:")
+    return found
+
+
+def await_no_more(pid: int, before: int) -> None:
+    """Wait until a process holds no more than before; fail if it does for too long."""
+    deadline_s = time.monotonic() + LIMIT_S
+    while nheld(pid) > before:
+        assert time.monotonic() < deadline_s, (nheld(pid), before)
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_nothing_is_left(make_proxied: Make, proxies: Proxies, who: str) -> None:
+    """A proxy keeps no bell and no memory of communicators that were freed."""
     require_two_ranks(make_proxied(who))
     gather_and_check(make_proxied(who))
     runner = find(proxies.name)
     assert runner is not None
-
-    def ndescriptors() -> int:
-        found = Path(f"/proc/{runner.pid}/maps").read_text().count("/memfd:")
-        for each in Path(f"/proc/{runner.pid}/fd").iterdir():
-            with contextlib.suppress(FileNotFoundError):  # it has just been closed
-                found += not str(each.readlink()).startswith("socket:")
-        return found
 
     counts = []
     for ttl in range(2, 7):  # other settings for the endpoint, so another team
@@ -96,12 +106,9 @@ def test_nothing_is_left(make_proxied: Make, proxies: Proxies, who: str) -> None
         gather_and_check(comm)
         comm.Free()
         MPI.COMM_WORLD.Barrier()
-        counts.append(ndescriptors())
+        counts.append(nheld(runner.pid))
         MPI.COMM_WORLD.Barrier()
-    deadline_s = time.monotonic() + LIMIT_S
-    while ndescriptors() > counts[0]:  # what ranks leave is closed a little later
-        assert time.monotonic() < deadline_s, counts
-        time.sleep(0.01)
+    await_no_more(runner.pid, counts[0])  # what ranks leave is closed a little later
 
 
 def test_drain(make_proxied: Make, proxies: Proxies) -> None:
@@ -190,11 +197,16 @@ def test_a_proxy_of_another_version(
 
 @pytest.mark.parametrize("who", WHO)
 def test_a_proxy_that_is_killed(make_proxied: Make, proxies: Proxies, who: str) -> None:
-    """All ranks fail within TIMEOUT; another communicator gets a new proxy."""
+    """All ranks fail within TIMEOUT, and keep nothing; another one takes its place."""
     name, timeout_s = proxies.new_name(), 3
+    first = make_proxied(who, proxy=name, ttl=3)
+    require_two_ranks(first)
+    gather_and_check(first)
+    first.Free()
+    before = nheld(os.getpid())
     comm = make_proxied(who, proxy=name, timeout=timeout_s, late_timeout=timeout_s)
-    require_two_ranks(comm)
     gather_and_check(comm)
+    assert nheld(os.getpid()) > before
     runner = find(name)
     assert runner is not None
     with Process(runner.pid) as process:
@@ -206,6 +218,8 @@ def test_a_proxy_that_is_killed(make_proxied: Make, proxies: Proxies, who: str) 
     with pytest.raises(Error):
         gather_and_check(comm)
     assert time.monotonic() - begin_s < 2 * timeout_s + 1
+    comm.Free()
+    await_no_more(os.getpid(), before)
     another = make_proxied(who, proxy=name, ttl=2)
     gather_and_check(another)
     replaced = find(name)

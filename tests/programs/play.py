@@ -5,8 +5,8 @@ It is started on several ranks as ``python play.py COUNT SEED``, and on several 
 ``python play.py COUNT SEED verbs``. Rank 0 draws programs,
 shrinks a program that goes wrong, and prints a line of JSON about all programs.
 
-On one host some communicators have a proxy, on all ranks or on some. The ranks start
-it, and end it.
+Some communicators have a proxy, on all ranks or on some. The ranks start it, and end
+it.
 """
 
 from __future__ import annotations
@@ -65,19 +65,19 @@ def choices(number: int, transport: str, *, hosts: bool) -> list[dict[str, Any]]
     ]
 
 
-def proxied(number: int, name: str, rank: int) -> list[dict[str, Any]]:
+def proxied(number: int, transport: str, name: str, rank: int) -> list[dict[str, Any]]:
     """Return the settings of further communicators, whose ranks have a proxy or not.
 
     Parameters
     ----------
-    number
-        The seed.
+    number, transport
+        As for `choices`.
     name
         The proxy's name.
     rank
         This rank, whose own settings are returned.
     """
-    lossy, worse, late, *_ = choices(number, "udp", hosts=False)
+    lossy, worse, late, *_ = choices(number, transport, hosts=False)
     who = (True, rank % 2 == 1, rank % 2 == 0)
     return [
         {**chosen, "progress": "proxy" if has_one else "auto", "proxy": name}
@@ -149,11 +149,12 @@ def main() -> None:
     count, number = map(int, sys.argv[1:3])
     (transport,) = sys.argv[3:] or ["udp"]
     hosts = len(sys.argv) > 3
-    chosen = choices(number, transport, hosts=hosts)
     world = MPI.COMM_WORLD
     name = world.bcast(f"programs-{os.getpid()}-{time.time_ns():x}")
-    if not hosts:
-        chosen += proxied(number, name, world.rank)
+    chosen = [
+        *choices(number, transport, hosts=hosts),
+        *proxied(number, transport, name, world.rank),
+    ]
     with Player(chosen) as player:
         rank = Rank(player)
 

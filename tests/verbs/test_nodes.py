@@ -256,6 +256,7 @@ def test_programs(guest: Guest, seed: int) -> None:
     said = guest.run(command, limit_s=200, cwd=support.ROOT)
     told = json.loads(said.splitlines()[-1])
     assert told["programs"] >= count
+    assert told["proxied"] > 0
     assert told["epochs"] > count
     assert told["node_operations"] > 0
     assert told["rx_repaired_chunks"] > 0
