@@ -31,13 +31,17 @@ SETTINGS: list[dict[str, Any]] = [
 ]
 
 
-def test_operations(guest: Guest) -> None:
+def test_operations(guest: Guest, *, long: bool) -> None:
     """Results equal the MPI library's, and each lost chunk is fetched once.
 
     They do in private memory, and in memory that a proxy receives into.
     """
-    rounds = [{**EVERY, **LOSS}, {**EVERY, **LOSS, "place": "owned"}]
-    games = [game(NRANKS, rounds, proxied=who) for who in WHO.values()]
+    private, owned = {**EVERY, **LOSS}, {**EVERY, **LOSS, "place": "owned"}
+    both = [private, owned]
+    games = [
+        game(NRANKS, both if long else [private], proxied=WHO["odd"]),
+        game(NRANKS, both if long else [owned], proxied=WHO["all"]),
+    ]
     for outcomes in play(guest, games):
         for outcome in outcomes:
             assert outcome.total("epochs") == NRANKS * len(SIZES) * 9
@@ -95,7 +99,8 @@ def test_several_ranks_a_host(guest: Guest) -> None:
         outcome.check()
 
 
-@pytest.mark.parametrize("who", [pytest.param("all", marks=pytest.mark.long), "odd"])
+@pytest.mark.long
+@pytest.mark.parametrize("who", WHO)
 def test_a_proxy_that_is_killed(guest: Guest, who: str) -> None:
     """All ranks fail within TIMEOUT, and go on with another proxy."""
     timeout_s = 1.5
