@@ -63,25 +63,6 @@ void mmc_team_expect(struct mmc_team *team, const struct mmc_header *header)
 }
 
 /*
- * The headers that continue a run, as two words each, of which only the index and the
- * checksum differ.
- */
-struct pattern {
-	struct mmc_header_template template;
-	uint64_t channel; /* the first word without the checksum */
-	uint64_t epoch;	  /* the second word without the index */
-};
-
-static inline bool fits(const struct pattern *pattern, const uint8_t *bytes,
-			uint32_t index)
-{
-	uint16_t folded = mmc_header_patch(&pattern->template, index);
-
-	return mmc_get_u64(bytes) == (pattern->channel | folded) &&
-	       mmc_get_u64(bytes + 8) == (pattern->epoch | index);
-}
-
-/*
  * Returns whether a datagram that is not full has the header `next`, of the operation that
  * is expected.
  */
@@ -95,48 +76,41 @@ static bool ends_run(const struct mmc_team *team, const struct mmc_event *event,
 	       header.index == next->index;
 }
 
-/* Returns the event behind the run that begins with `event`, before `end`. */
-static const struct mmc_event *
-skip_run(const struct mmc_team *team, const struct mmc_event *event,
-	 const struct mmc_event *end, struct mmc_header next, uint64_t *nbytes)
+/* Returns the event behind the run of full datagrams that begins with `event`. */
+static const struct mmc_event *skip_full(const struct mmc_team *team,
+					 const struct mmc_event *event,
+					 const struct mmc_event *end,
+					 uint64_t index)
 {
-	const struct mmc_expected *expected = &team->expected;
-	const struct pattern pattern = {
-		.template = expected->template,
-		.channel = mmc_get_u64(expected->template.bytes) &
-			   MMC_CHANNEL_MASK,
-		.epoch = mmc_get_u64(expected->template.bytes + 8),
-	};
+	const struct mmc_header_template template = team->expected.template;
 	bool has_crc = team->options.checksum == MMC_CHECKSUM_FULL;
-	uint32_t full_bytes = expected->full_bytes;
+	uint32_t full_bytes = team->expected.full_bytes;
 	uint32_t source = event->source;
-	uint64_t total_bytes = event->nbytes;
 
-	while (++event < end && event[-1].nbytes == full_bytes &&
-	       event->kind == MMC_EVENT_DATAGRAM && event->source == source) {
-		next.index++;
-		if (event->nbytes == full_bytes) {
-			if (!fits(&pattern, event->bytes, next.index) ||
-			    (has_crc && !crc_is_right(event)))
-				break;
-		} else if (!ends_run(team, event, &next)) {
-			break;
-		}
-		total_bytes += event->nbytes;
-	}
-	*nbytes = total_bytes;
+	while (++event < end && event->nbytes == full_bytes &&
+	       event->source == source && event->kind == MMC_EVENT_DATAGRAM &&
+	       mmc_header_matches(&template, event->bytes, ++index) &&
+	       !(has_crc && !crc_is_right(event)))
+		;
 	return event;
 }
 
 unsigned mmc_team_find_run(const struct mmc_team *team,
 			   const struct mmc_event *events, unsigned nevents,
-			   const struct mmc_header *first, uint64_t *nbytes)
+			   const struct mmc_header *first)
 {
 	const struct mmc_event *end = events + nevents;
+	const struct mmc_event *event = events;
+	struct mmc_header next = *first;
 
-	if (nevents == 1) {
-		*nbytes = events->nbytes;
+	if (events->nbytes != team->expected.full_bytes)
 		return 1;
-	}
-	return (unsigned)(skip_run(team, events, end, *first, nbytes) - events);
+	event = skip_full(team, events, end, first->index);
+	next.index += (uint32_t)(event - events);
+	if (event < end && event->kind == MMC_EVENT_DATAGRAM &&
+	    event->source == events->source &&
+	    event->nbytes < team->expected.full_bytes &&
+	    ends_run(team, event, &next))
+		event++;
+	return (unsigned)(event - events);
 }

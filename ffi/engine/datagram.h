@@ -37,11 +37,10 @@ void mmc_team_expect(struct mmc_team *team, const struct mmc_header *header);
 /*
  * Returns how many events, from the first on, are datagrams of a run: consecutive chunks
  * of one operation, which is the one that is expected, sent by one rank for the first
- * time, of which all but the last are full. `first` is the header of the first. Writes to
- * `nbytes` how long their datagrams are together.
+ * time, of which all but the last are full. `first` is the header of the first.
  */
 unsigned mmc_team_find_run(const struct mmc_team *team,
 			   const struct mmc_event *events, unsigned nevents,
-			   const struct mmc_header *first, uint64_t *nbytes);
+			   const struct mmc_header *first);
 
 #endif

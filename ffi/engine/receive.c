@@ -145,6 +145,10 @@ static bool receive_run(struct mmc_stream *stream,
 	    !mmc_op_on_run(op, events[0].source, run,
 			   events[count - 1].nbytes - head_bytes, now_ns))
 		return false;
+	mmc_count_received(&stream->counters, MMC_TRAFFIC_MULTICAST,
+			   (uint64_t)(count - 1) * events->nbytes +
+				   events[count - 1].nbytes,
+			   count);
 	place_run(mmc_stream_request(stream, op), run, events, head_bytes);
 	return true;
 }
@@ -294,7 +298,6 @@ unsigned mmc_team_receive(struct mmc_team *team, const struct mmc_event *events,
 {
 	struct mmc_stream *stream;
 	struct mmc_header header;
-	uint64_t nbytes;
 	unsigned count;
 	int rv;
 
@@ -325,15 +328,12 @@ unsigned mmc_team_receive(struct mmc_team *team, const struct mmc_event *events,
 	stream->needs_poll = true;
 	if (mmc_header_traffic(header.index) == MMC_TRAFFIC_MULTICAST) {
 		mmc_team_expect(team, &header);
-		count = mmc_team_find_run(team, events, nevents, &header,
-					  &nbytes);
+		count = nevents == 1 ? 1
+				     : mmc_team_find_run(team, events, nevents,
+							 &header);
 		if (count > 1 &&
-		    receive_run(stream, &header, events, count, now_ns)) {
-			mmc_count_received(&stream->counters,
-					   MMC_TRAFFIC_MULTICAST, nbytes,
-					   count);
+		    receive_run(stream, &header, events, count, now_ns))
 			return count;
-		}
 	}
 	receive_one(stream, &header, events, now_ns);
 	return 1;

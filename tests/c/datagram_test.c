@@ -92,17 +92,10 @@ static void nothing_is_no_header(void)
 static unsigned run_length(void)
 {
 	struct mmc_header first;
-	uint64_t nbytes = 0;
-	uint64_t expected_bytes = 0;
-	unsigned count;
 
 	CHECK_EQ(mmc_team_decode(&team, &events[0], &first), 0);
 	mmc_team_expect(&team, &first);
-	count = mmc_team_find_run(&team, events, NEVENTS, &first, &nbytes);
-	for (unsigned i = 0; i < count; i++)
-		expected_bytes += events[i].nbytes;
-	CHECK_EQ(nbytes, expected_bytes);
-	return count;
+	return mmc_team_find_run(&team, events, NEVENTS, &first);
 }
 
 static void make_run(void)

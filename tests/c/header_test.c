@@ -43,6 +43,7 @@ static void round_trips(void)
 		struct mmc_header header = random_header(&prng);
 		size_t nbytes = MMC_HEADER_BYTES + MMC_CRC_BYTES +
 				mmc_prng_below(&prng, 65536);
+		struct mmc_header_words words;
 		struct mmc_header read;
 
 		mmc_header_encode(bytes, &header, nbytes, checksum);
@@ -54,6 +55,10 @@ static void round_trips(void)
 		CHECK_EQ(read.channel & MMC_CHANNEL_MASK, header.channel);
 		CHECK_EQ(read.epoch, header.epoch);
 		CHECK_EQ(read.index, header.index);
+		words = mmc_header_words_by_byte(bytes);
+		CHECK_EQ(words.channel, read.channel);
+		CHECK_EQ(words.rest,
+			 (uint64_t)header.epoch << 32 | header.index);
 	}
 }
 

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/wire/header.h"
 
+struct mmc_header_words mmc_header_words_by_byte(const uint8_t *bytes)
+{
+	return (struct mmc_header_words){
+		.channel = mmc_get_u64(bytes),
+		.rest = mmc_get_u64(bytes + 8),
+	};
+}
+
 /*
  * Folds header and length, combined by exclusive or, to the low 16 bits. That detects any
  * single flipped bit and any burst of up to 16. A header that holds its own checksum
@@ -31,24 +39,23 @@ int mmc_header_decode(struct mmc_header *header, const uint8_t *bytes,
 	size_t least_bytes = checksum == MMC_CHECKSUM_FULL
 				     ? MMC_HEADER_BYTES + MMC_CRC_BYTES
 				     : MMC_HEADER_BYTES;
-	uint64_t channel;
-	uint64_t rest; /* epoch and index */
+	struct mmc_header_words words;
 	uint64_t
 		difference; /* its low 16 bits: of the checksum from the right one */
 
 	if (datagram_bytes < least_bytes)
 		return -MMC_ESHORT;
-	channel = mmc_get_u64(bytes);
-	rest = mmc_get_u64(bytes + 8);
-	difference = checksum == MMC_CHECKSUM_OFF
-			     ? channel
-			     : fold(channel ^ rest ^ datagram_bytes);
+	words = mmc_header_words(bytes);
+	difference =
+		checksum == MMC_CHECKSUM_OFF
+			? words.channel
+			: fold(words.channel ^ words.rest ^ datagram_bytes);
 	if ((uint16_t)difference != 0 ||
-	    (uint32_t)rest >= (MMC_INDEX_CONTROL | MMC_INDEX_REPAIR))
+	    (uint32_t)words.rest >= (MMC_INDEX_CONTROL | MMC_INDEX_REPAIR))
 		return -MMC_ECORRUPT;
-	header->channel = channel & MMC_CHANNEL_MASK;
-	header->epoch = (uint32_t)(rest >> 32);
-	header->index = (uint32_t)rest;
+	header->channel = words.channel & MMC_CHANNEL_MASK;
+	header->epoch = (uint32_t)(words.rest >> 32);
+	header->index = (uint32_t)words.rest;
 	return 0;
 }
 
@@ -61,7 +68,7 @@ struct mmc_header_template mmc_header_template(const struct mmc_header *header,
 	struct mmc_header_template template;
 
 	mmc_header_encode(template.bytes, &first, datagram_bytes, checksum);
-	template.folded = (uint16_t)mmc_get_u64(template.bytes);
+	template.words = mmc_header_words(template.bytes);
 	template.mask = checksum == MMC_CHECKSUM_OFF ? 0 : 0xffff;
 	return template;
 }

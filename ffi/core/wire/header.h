@@ -111,20 +111,37 @@ static inline uint32_t mmc_get_u32(const uint8_t *bytes)
 
 static inline uint64_t mmc_get_u64(const uint8_t *bytes)
 {
-#ifdef __riscv_zbb
-	/*
-	 * Here a word must be aligned, or is read byte by byte; devices align headers. The
-	 * compiler would take both ways for the same, and read bytes in either, if it saw
-	 * that both begin at `bytes`.
-	 */
-	if ((uintptr_t)bytes % sizeof(uint64_t) == 0) {
-		const mmc_word *word = (const void *)bytes;
-
-		__asm__("" : "+r"(word));
-		return __builtin_bswap64(*word);
-	}
-#endif
 	return (uint64_t)mmc_get_u32(bytes) << 32 | mmc_get_u32(bytes + 4);
+}
+
+/* A header as two numbers. */
+struct mmc_header_words {
+	uint64_t channel; /* with the checksum */
+	uint64_t rest;	  /* the epoch, and below it the index */
+};
+
+/* Does what mmc_header_words() does, a byte at a time. */
+struct mmc_header_words mmc_header_words_by_byte(const uint8_t *bytes);
+
+/* Returns the header at `bytes`, MMC_HEADER_BYTES long, without checking anything. */
+static inline struct mmc_header_words mmc_header_words(const uint8_t *bytes)
+{
+#ifdef __riscv_zbb
+	/* Here words have to be aligned to be read at once; devices align headers. */
+	const mmc_word *words = (const void *)bytes;
+
+	if (__builtin_expect((uintptr_t)bytes % sizeof(*words) != 0, false))
+		return mmc_header_words_by_byte(bytes);
+	return (struct mmc_header_words){
+		.channel = __builtin_bswap64(words[0]),
+		.rest = __builtin_bswap64(words[1]),
+	};
+#else
+	return (struct mmc_header_words){
+		.channel = mmc_get_u64(bytes),
+		.rest = mmc_get_u64(bytes + 8),
+	};
+#endif
 }
 
 /*
@@ -133,10 +150,12 @@ static inline uint64_t mmc_get_u64(const uint8_t *bytes)
  */
 static inline struct mmc_header mmc_header_peek(const uint8_t *bytes)
 {
+	const struct mmc_header_words words = mmc_header_words(bytes);
+
 	return (struct mmc_header){
-		.channel = mmc_get_u64(bytes),
-		.epoch = mmc_get_u32(bytes + 8),
-		.index = mmc_get_u32(bytes + 12),
+		.channel = words.channel,
+		.epoch = (uint32_t)(words.rest >> 32),
+		.index = (uint32_t)words.rest,
 	};
 }
 
@@ -145,10 +164,9 @@ static inline struct mmc_header mmc_header_peek(const uint8_t *bytes)
  * those of a run of chunks. Only the index and the checksum have to be patched in.
  */
 struct mmc_header_template {
-	/* The header with index 0, aligned so that words of it can be compared. */
-	_Alignas(uint64_t) uint8_t bytes[MMC_HEADER_BYTES];
-	uint16_t folded; /* the checksum of that */
-	uint16_t mask;	 /* 0 under CHECKSUM=off */
+	struct mmc_header_words words;	 /* of the header with index 0 */
+	uint64_t mask;			 /* of the checksum in `channel` */
+	uint8_t bytes[MMC_HEADER_BYTES]; /* the header with index 0 */
 };
 
 /* Returns the template of datagrams like one with `header`, whatever its index. */
@@ -156,24 +174,28 @@ struct mmc_header_template mmc_header_template(const struct mmc_header *header,
 					       size_t datagram_bytes,
 					       enum mmc_checksum checksum);
 
-/* Returns the checksum of the header that has `index`. */
-static inline uint16_t
-mmc_header_patch(const struct mmc_header_template *template, uint32_t index)
+/* Returns the header that has `index` as two numbers. */
+static inline struct mmc_header_words
+mmc_header_patch(const struct mmc_header_template *template, uint64_t index)
 {
-	uint16_t folded = (uint16_t)(index ^ index >> 16);
+	uint64_t rest = template->words.rest | index;
 
-	return template->folded ^ (folded & template->mask);
+	return (struct mmc_header_words){
+		.channel = template->words.channel ^
+			   ((rest ^ rest >> 16) & template->mask),
+		.rest = rest,
+	};
 }
 
 /* Writes the header that has `index` to `bytes`, as mmc_header_encode() would. */
 static inline void mmc_header_write(const struct mmc_header_template *template,
 				    uint8_t *bytes, uint32_t index)
 {
-	uint16_t folded = mmc_header_patch(template, index);
+	uint64_t channel = mmc_header_patch(template, index).channel;
 
 	memcpy(bytes, template->bytes, MMC_HEADER_BYTES);
-	bytes[6] = (uint8_t)(folded >> 8);
-	bytes[7] = (uint8_t)folded;
+	bytes[6] = (uint8_t)(channel >> 8);
+	bytes[7] = (uint8_t)channel;
 	mmc_put_u32(bytes + 12, index);
 }
 
@@ -183,14 +205,12 @@ static inline void mmc_header_write(const struct mmc_header_template *template,
  */
 static inline bool
 mmc_header_matches(const struct mmc_header_template *template,
-		   const uint8_t *bytes, uint32_t index)
+		   const uint8_t *bytes, uint64_t index)
 {
-	uint64_t channel = mmc_get_u64(template->bytes) & MMC_CHANNEL_MASK;
-	uint64_t rest = mmc_get_u64(template->bytes + 8);
+	const struct mmc_header_words found = mmc_header_words(bytes);
+	const struct mmc_header_words right = mmc_header_patch(template, index);
 
-	return mmc_get_u64(bytes) ==
-		       (channel | mmc_header_patch(template, index)) &&
-	       mmc_get_u64(bytes + 8) == (rest | index);
+	return found.channel == right.channel && found.rest == right.rest;
 }
 
 #endif
