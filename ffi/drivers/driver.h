@@ -49,7 +49,7 @@ enum mmc_event_kind {
 	MMC_EVENT_DATAGRAM, /* a datagram arrived */
 	MMC_EVENT_REFUSED, /* a datagram of `nbytes` was dropped, for `refusal` */
 	MMC_EVENT_ARRIVED, /* the device has put chunks in their places by itself */
-	MMC_EVENT_PLACED, /* calls of `place` have completed */
+	MMC_EVENT_PLACED, /* payloads that were given to `place` are there */
 	MMC_EVENT_READ,	  /* a `read` has completed */
 	MMC_EVENT_BROKEN, /* nothing passes to or from `source` any more */
 	MMC_EVENT_ALIVE,  /* `inquire`: the process of `source` exists */
@@ -97,18 +97,26 @@ struct mmc_event {
 	int error;
 	enum mmc_refusal refusal; /* for MMC_EVENT_REFUSED */
 	/*
-	 * The argument of the completed `place` or `read`. For MMC_EVENT_ARRIVED the
+	 * The argument of the completed `place` or `read`; for a payload that was not the
+	 * first of its `place`, as many more. For MMC_EVENT_ARRIVED the
 	 * cookie of the predictor that direct placement began with.
 	 */
 	uint64_t cookie;
 	/*
 	 * For MMC_EVENT_ARRIVED: the chunks, `count` of them from `first` on. For
-	 * MMC_EVENT_PLACED: how many calls have completed, whose cookies were `cookie`
+	 * MMC_EVENT_PLACED: how many payloads are in their places, whose cookies are `cookie`
 	 * and the numbers that follow it; at least 1.
 	 */
 	uint32_t first;
 	uint32_t count;
 };
+
+/* Returns what a datagram carries behind `head_bytes` of header and CRC. */
+static inline const uint8_t *mmc_event_body(const struct mmc_event *event,
+					    uint32_t head_bytes)
+{
+	return event->body != NULL ? event->body : event->bytes + head_bytes;
+}
 
 /* One datagram to send: the bytes of `head`, then those of `body`. */
 struct mmc_parcel {
@@ -246,14 +254,16 @@ struct mmc_driver {
 		    const struct mmc_parcel *parcels, unsigned nparcels);
 
 	/*
-	 * Copies a payload to its place. Returns 0 if that is done, -MMC_EAGAIN if it
-	 * will be done later, or another negative error. In the second case
-	 * MMC_EVENT_PLACED with `cookie` reports the end: `to` may be written until
-	 * then, but `from` only has to last until the call returns. NULL: the engine
-	 * copies.
+	 * Copies the payloads of a run of `ndatagrams`, each behind `head_bytes`, to `to`, one
+	 * behind the other. There is only one where the device may have put some in place.
+	 * Returns 0 if all are copied, -MMC_EAGAIN if all will be later, or another negative
+	 * error. In the second case MMC_EVENT_PLACED reports the end of each, the first
+	 * with `cookie`, and so on: `to` may be written until then, but the datagrams only
+	 * have to last until the call returns. NULL: the engine copies.
 	 */
-	int (*place)(struct mmc_endpoint *endpoint, void *to, const void *from,
-		     size_t nbytes, uint64_t cookie);
+	int (*place)(struct mmc_endpoint *endpoint, void *to,
+		     const struct mmc_event *datagrams, uint32_t ndatagrams,
+		     uint32_t head_bytes, uint64_t cookie);
 
 	/*
 	 * Begins direct placement (placement.h): the device puts each payload that

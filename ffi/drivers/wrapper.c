@@ -29,11 +29,13 @@ static int inner_connect(struct mmc_endpoint *endpoint,
 }
 
 static int inner_place(struct mmc_endpoint *endpoint, void *to,
-		       const void *from, size_t nbytes, uint64_t cookie)
+		       const struct mmc_event *datagrams, uint32_t ndatagrams,
+		       uint32_t head_bytes, uint64_t cookie)
 {
 	struct mmc_endpoint *inner = inner_of(endpoint);
 
-	return inner->driver->place(inner, to, from, nbytes, cookie);
+	return inner->driver->place(inner, to, datagrams, ndatagrams,
+				    head_bytes, cookie);
 }
 
 static int inner_begin_placement(struct mmc_endpoint *endpoint,

@@ -17,13 +17,6 @@ static inline uint32_t mmc_team_head_bytes(const struct mmc_team *team)
 		       : MMC_HEADER_BYTES;
 }
 
-/* Returns what a datagram carries behind `head_bytes` of header and CRC. */
-static inline const uint8_t *mmc_event_body(const struct mmc_event *event,
-					    uint32_t head_bytes)
-{
-	return event->body != NULL ? event->body : event->bytes + head_bytes;
-}
-
 /*
  * Reads the header of a datagram. Returns 0, or what mmc_header_decode() does if that, or
  * its CRC if any, is wrong.

@@ -51,20 +51,54 @@ void mmc_team_on_placed(struct mmc_team *team, const struct mmc_event *event)
 	mmc_op_on_run_placed(stream->requests[slot]->op, run);
 }
 
+/* Copies payloads where the driver does not: see `place` of struct mmc_driver. */
+static int copy(struct mmc_endpoint *endpoint, void *to,
+		const struct mmc_event *datagrams, uint32_t ndatagrams,
+		uint32_t head_bytes, uint64_t cookie)
+{
+	uint8_t *place = to;
+
+	(void)endpoint;
+	(void)cookie;
+	for (uint32_t i = 0; i < ndatagrams; i++) {
+		uint32_t nbytes = datagrams[i].nbytes - head_bytes;
+
+		memcpy(place, mmc_event_body(&datagrams[i], head_bytes),
+		       nbytes);
+		place += nbytes;
+	}
+	return 0;
+}
+
+/*
+ * Puts the payloads of a run in their places, from `to` on. Returns whether they are there
+ * now; if not, the driver will tell.
+ */
+static bool put(const struct mmc_request *request, struct mmc_run run,
+		uint8_t *to, const struct mmc_event *datagrams,
+		uint32_t head_bytes)
+{
+	struct mmc_endpoint *endpoint = request->stream->team->endpoint;
+	const struct mmc_driver *driver = endpoint->driver;
+	uint64_t cookie = cookie_of(request, run.first);
+
+	return (driver->place != NULL ? driver->place : copy)(
+		       endpoint, to, datagrams, run.count, head_bytes,
+		       cookie) == 0;
+}
+
 void mmc_request_place(struct mmc_request *request, uint32_t chunk,
 		       const uint8_t *payload, uint32_t nbytes)
 {
-	struct mmc_endpoint *endpoint = request->stream->team->endpoint;
+	const struct mmc_run run = { .first = chunk, .count = 1 };
+	const struct mmc_event event = { .body = payload, .nbytes = nbytes };
 	uint8_t *to = mmc_request_address(request, chunk);
 
 	/* The device may have put the payload in its place already. */
 	if (to == payload)
 		mmc_count(&request->stream->counters,
 			  MMC_COUNT_ZERO_COPY_CHUNKS, 1);
-	else if (endpoint->driver->place == NULL)
-		memcpy(to, payload, nbytes);
-	else if (endpoint->driver->place(endpoint, to, payload, nbytes,
-					 cookie_of(request, chunk)) != 0)
+	else if (!put(request, run, to, &event, 0))
 		return;
 	mmc_op_on_placed(request->op, chunk);
 }
@@ -96,39 +130,46 @@ static void note_placed(struct mmc_request *request, struct mmc_run placed)
 }
 
 /*
- * Copies the payloads of a run to their places, which the operation has claimed, except
- * for those that the device has put there.
+ * Puts the payloads of a run in their places, which the operation has claimed, except for
+ * those that the device has put there.
  */
-static void place_run(struct mmc_request *request, struct mmc_run run,
-		      const struct mmc_event *events, uint32_t head_bytes)
+static void place_some(struct mmc_request *request, struct mmc_run run,
+		       uint8_t *to, const struct mmc_event *events,
+		       uint32_t head_bytes)
 {
 	struct mmc_stream *stream = request->stream;
-	struct mmc_endpoint *endpoint = stream->team->endpoint;
-	int (*place)(struct mmc_endpoint *, void *, const void *, size_t,
-		     uint64_t) = endpoint->driver->place;
 	uint32_t chunk_bytes = stream->team->options.chunk_bytes;
-	uint8_t *to = mmc_request_address(request, run.first);
-	uint64_t cookie = cookie_of(request, run.first);
 	struct mmc_run placed = { .first = run.first };
+	struct mmc_run one = { .first = run.first, .count = 1 };
 	uint32_t ndirect = 0;
 
-	for (uint32_t i = 0; i < run.count; i++, to += chunk_bytes) {
-		const uint8_t *body = mmc_event_body(&events[i], head_bytes);
-		uint32_t nbytes = events[i].nbytes - head_bytes;
-
-		if (body == to) {
+	for (uint32_t i = 0; i < run.count; i++, one.first++) {
+		if (mmc_event_body(&events[i], head_bytes) == to) {
 			ndirect++;
-		} else if (place == NULL) {
-			memcpy(to, body, nbytes);
-		} else if (place(endpoint, to, body, nbytes, cookie + i) != 0) {
+		} else if (!put(request, one, to, &events[i], head_bytes)) {
 			note_placed(request, placed);
-			placed = (struct mmc_run){ .first = run.first + i + 1 };
+			placed = (struct mmc_run){ .first = one.first + 1 };
+			to += chunk_bytes;
 			continue;
 		}
 		placed.count++;
+		to += chunk_bytes;
 	}
 	note_placed(request, placed);
 	mmc_count(&stream->counters, MMC_COUNT_ZERO_COPY_CHUNKS, ndirect);
+}
+
+/* Puts the payloads of a run in their places, which the operation has claimed. */
+static void place_run(struct mmc_request *request, struct mmc_run run,
+		      const struct mmc_event *events, uint32_t head_bytes)
+{
+	const struct mmc_endpoint *endpoint = request->stream->team->endpoint;
+	uint8_t *to = mmc_request_address(request, run.first);
+
+	if (endpoint->driver->begin_placement != NULL)
+		place_some(request, run, to, events, head_bytes);
+	else if (put(request, run, to, events, head_bytes))
+		mmc_op_on_run_placed(request->op, run);
 }
 
 /* Takes in a run of several chunks. Returns false if they must be taken one by one. */

@@ -199,28 +199,50 @@ static int nic_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 	return (int)nevents;
 }
 
-/* Has the device put a payload in its place; the processor does if that cannot be. */
-static int nic_place(struct mmc_endpoint *endpoint, void *to, const void *from,
-		     size_t nbytes, uint64_t cookie)
+/* Has the device put a payload in its place, once the placement is published. */
+static void put_placement(struct adapter *adapter, uint32_t number,
+			  const struct mmc_nic_placement *placement)
+{
+	const uint8_t *from = mmc_nic_memory(placement->from_offset);
+
+	adapter->nholds[slot_of(adapter, from)]++;
+	mmc_nic.placement[number % MMC_NIC_PLACEMENTS] = *placement;
+}
+
+/*
+ * Has the device put payloads in their places, and rings for it once. The processor copies
+ * what the device cannot, and what the engine has kept in memory of its own.
+ */
+static int nic_place(struct mmc_endpoint *endpoint, void *to,
+		     const struct mmc_event *datagrams, uint32_t ndatagrams,
+		     uint32_t head_bytes, uint64_t cookie)
 {
 	struct adapter *adapter = (struct adapter *)endpoint;
 	struct mmc_offload_ring *ring = &mmc_nic.placements;
-	uint32_t slot = slot_of(adapter, from);
+	const uint8_t *first = mmc_event_body(datagrams, head_bytes);
+	bool by_device = slot_of(adapter, first) < MMC_NIC_SLOTS &&
+			 is_hosts(to) &&
+			 mmc_ring_room(ring, MMC_NIC_PLACEMENTS) >= ndatagrams;
+	uint8_t *place = to;
 
-	if (slot == MMC_NIC_SLOTS || !is_hosts(to) ||
-	    mmc_ring_room(ring, MMC_NIC_PLACEMENTS) == 0) {
-		memcpy(to, from, nbytes);
-		return 0;
-	}
-	adapter->nholds[slot]++;
-	mmc_nic.placement[ring->nproduced % MMC_NIC_PLACEMENTS] =
-		(struct mmc_nic_placement){
+	for (uint32_t i = 0; i < ndatagrams; i++) {
+		const uint8_t *from = mmc_event_body(&datagrams[i], head_bytes);
+		const struct mmc_nic_placement placement = {
 			.from_offset = offset_of(from),
-			.to_offset = offset_of(to),
-			.nbytes = nbytes,
-			.cookie = cookie,
+			.to_offset = offset_of(place),
+			.nbytes = datagrams[i].nbytes - head_bytes,
+			.cookie = cookie + i,
 		};
-	mmc_ring_produce(ring);
+
+		if (by_device)
+			put_placement(adapter, ring->nproduced + i, &placement);
+		else
+			memcpy(place, from, placement.nbytes);
+		place += placement.nbytes;
+	}
+	if (!by_device)
+		return 0;
+	mmc_ring_show(&ring->nproduced, ring->nproduced + ndatagrams);
 	ring_device();
 	return -MMC_EAGAIN;
 }

@@ -237,16 +237,20 @@ static void other_events_stay_apart(void)
 
 static uint64_t cookies[BLOCK_CHUNKS];
 static uint32_t ncookies;
+static uint32_t ncalls;
 
-/* Notes a placement, which completes later. */
+/* Notes placements, which complete later. */
 static int place_later(struct mmc_endpoint *endpoint, void *to,
-		       const void *from, size_t nbytes, uint64_t cookie)
+		       const struct mmc_event *datagrams, uint32_t ndatagrams,
+		       uint32_t head_bytes, uint64_t cookie)
 {
 	(void)endpoint;
 	(void)to;
-	(void)from;
-	(void)nbytes;
-	cookies[ncookies++] = cookie;
+	ncalls++;
+	for (uint32_t i = 0; i < ndatagrams; i++) {
+		CHECK_EQ(datagrams[i].nbytes, head_bytes + HUB_CHUNK_BYTES);
+		cookies[ncookies++] = cookie + i;
+	}
 	return -MMC_EAGAIN;
 }
 
@@ -259,6 +263,7 @@ static void placements_are_gathered(void)
 	uint8_t datagram[MMC_HEADER_BYTES + HUB_CHUNK_BYTES] = { 0 };
 
 	ncookies = 0;
+	ncalls = 0;
 	driver.place = place_later;
 	hub[0].endpoint.driver = &driver;
 	for (uint32_t i = 0; i < 4; i++) {
@@ -273,6 +278,7 @@ static void placements_are_gathered(void)
 		hub_deliver(1, 0, datagram, sizeof(datagram));
 	}
 	mmc_engine_progress(hub[0].engine);
+	CHECK_EQ(ncalls, 1);
 	CHECK_EQ(ncookies, 4);
 	CHECK_EQ(mmc_op_missing_chunks(request->op), BLOCK_CHUNKS);
 	/* An event of another kind, whose unused fields would fit. */

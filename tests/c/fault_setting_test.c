@@ -99,12 +99,15 @@ static void unnoticed_corruption_is_refused(void)
 }
 
 static int memory_place(struct mmc_endpoint *endpoint, void *to,
-			const void *from, size_t nbytes, uint64_t cookie)
+			const struct mmc_event *datagrams, uint32_t ndatagrams,
+			uint32_t head_bytes, uint64_t cookie)
 {
 	(void)endpoint;
-	(void)cookie;
-	memcpy(to, from, nbytes);
-	return 0;
+	(void)to;
+	(void)datagrams;
+	(void)head_bytes;
+	CHECK_EQ(ndatagrams, 3);
+	return cookie == 5 ? -MMC_EAGAIN : 0;
 }
 
 static const struct mmc_driver placing_driver = {
@@ -128,7 +131,8 @@ static void nothing_is_wrapped_without_need(void)
 	CHECK_EQ(mmc_fault_wrap("loss=0", 0, &memory.endpoint, MMC_CHECKSUM_OFF,
 				false, &endpoint),
 		 0);
-	CHECK(endpoint->driver->place != NULL);
+	CHECK_EQ(endpoint->driver->place(endpoint, NULL, NULL, 3, 16, 5),
+		 -MMC_EAGAIN);
 	endpoint->driver->close(endpoint);
 }
 

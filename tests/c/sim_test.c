@@ -333,8 +333,12 @@ static void endpoint_bounds_data_but_keeps_control(void)
 static void placements_complete_later(void)
 {
 	const struct mmc_network_options options = quiet_options(1);
-	uint8_t from[8] = "payload";
-	uint8_t to[8] = "";
+	uint8_t from[2][8] = { "payload", "another" };
+	const struct mmc_event run[] = {
+		{ .bytes = from[0], .nbytes = 8 },
+		{ .bytes = from[0], .body = from[1], .nbytes = 8 },
+	};
+	uint8_t to[16] = "";
 	struct mmc_event events[4];
 	struct mmc_sim_endpoint *endpoint;
 	struct mmc_network network;
@@ -343,16 +347,18 @@ static void placements_complete_later(void)
 	CHECK_EQ(mmc_network_init(&network, &options), 0);
 	endpoint = open_endpoint(&network, 0, 500);
 	driver = endpoint->base.driver;
-	CHECK_EQ(driver->place(&endpoint->base, to, from, 8, 42), -MMC_EAGAIN);
+	CHECK_EQ(driver->place(&endpoint->base, to, run, 2, 0, 7), -MMC_EAGAIN);
 	memset(from, 0, sizeof(from));
 	CHECK_EQ(driver->poll(&endpoint->base, events, 4), 0);
 	CHECK_EQ(to[0], 0);
 	settle(&network, endpoint);
 	CHECK_EQ(network.now_ns, 500);
-	CHECK_BYTES(to, "payload", 8);
-	CHECK_EQ(driver->poll(&endpoint->base, events, 4), 1);
-	CHECK_EQ(events[0].kind, MMC_EVENT_PLACED);
-	CHECK_EQ(events[0].cookie, 42);
+	CHECK_BYTES(to, "payload\0another", 16);
+	CHECK_EQ(driver->poll(&endpoint->base, events, 4), 2);
+	for (uint64_t i = 0; i < 2; i++) {
+		CHECK_EQ(events[i].kind, MMC_EVENT_PLACED);
+		CHECK_EQ(events[i].cookie, 7 + i);
+	}
 	driver->close(&endpoint->base);
 	mmc_network_free(&network);
 }
@@ -360,13 +366,17 @@ static void placements_complete_later(void)
 static void dead_hosts_place_nothing(void)
 {
 	const struct mmc_network_options options = quiet_options(1);
+	const struct mmc_event datagram = {
+		.bytes = (const uint8_t *)"payload",
+		.nbytes = 8,
+	};
 	uint8_t to[8] = "";
 	struct mmc_sim_endpoint *endpoint;
 	struct mmc_network network;
 
 	CHECK_EQ(mmc_network_init(&network, &options), 0);
 	endpoint = open_endpoint(&network, 0, 500);
-	endpoint->base.driver->place(&endpoint->base, to, "payload", 8, 1);
+	endpoint->base.driver->place(&endpoint->base, to, &datagram, 1, 0, 1);
 	mmc_sim_endpoint_die(endpoint);
 	settle(&network, endpoint);
 	CHECK_EQ(to[0], 0);

@@ -12,6 +12,7 @@
 
 #include "core/wire/header.h"
 #include "engine/engine.h"
+#include "engine/state.h"
 #include "support/assert.h"
 
 #define NIC_CHUNK_BYTES 4096
@@ -37,17 +38,25 @@ struct nic_completion {
 	uint8_t *body;
 	uint32_t nbytes;
 	uint32_t source;
-	uint64_t cookie; /* of what was placed */
+	uint64_t mark; /* NIC_MARK(); it is written last */
 	uint32_t immediate;
-	uint32_t kind; /* enum mmc_event_kind */
-	uint32_t lap;  /* around the ring, from 1 on; it is written last */
 };
 
-struct nic_descriptor {
-	void *to;
-	const void *from;
-	uint64_t nbytes;
-	uint64_t cookie;
+/* The lap around the ring, from 1 on, and the kind of the event that a completion tells of. */
+#define NIC_MARK(lap, kind) ((uint64_t)(lap) << 32 | (uint32_t)(kind))
+
+struct nic_source {
+	const uint8_t *bytes;
+	uint32_t nbytes;
+};
+
+/* Has payloads put one behind the other. They are placed in the order of the descriptors. */
+struct nic_gather {
+	uint8_t *to;
+	uint64_t cookie; /* the driver's own, like `nslots` */
+	uint32_t count;
+	uint32_t nslots; /* how many slots may be filled again then */
+	struct nic_source sources[MMC_EVENTS_MAX];
 };
 
 /* A datagram with its header in front of a payload that is aligned to 64 bytes. */
@@ -73,14 +82,18 @@ struct nic {
 	const struct nic_completion *end;  /* of the ring */
 	uint32_t lap;			   /* the lap of that one */
 	uint32_t nwritten; /* completions that the adapter has written */
-	uint32_t nplaced;  /* descriptors of placements that were carried out */
-	uint32_t nposted;  /* and those that the driver has written */
-	uint32_t nsent;	   /* datagrams that have left */
-	uint32_t nqueued;  /* datagrams that the driver has written */
+	uint32_t nfilled;  /* slots that it has filled */
+	uint32_t ntaken;   /* of these, those that the driver has read of */
+	uint32_t nplaced;  /* gathers that the adapter has carried out */
+	uint32_t nposted;  /* gathers that the driver has written */
+	uint32_t ntold;	  /* of these, those whose end it has told the engine */
+	uint32_t nsent;	  /* datagrams that have left */
+	uint32_t nqueued; /* datagrams that the driver has written */
 	volatile uint32_t read_bell;  /* how many completions were read */
+	volatile uint32_t slot_bell;  /* how many slots may be filled again */
 	volatile uint32_t place_bell; /* the adapter's copy of `nposted` */
 	struct nic_completion completions[NIC_RING];
-	struct nic_descriptor placements[NIC_RING];
+	struct nic_gather gathers[NIC_RING];
 	struct nic_slot received[NIC_RING];
 	struct nic_slot sending[MMC_BATCH_DATAGRAMS_MAX];
 	uint32_t sending_bytes[MMC_BATCH_DATAGRAMS_MAX]; /* of each payload */
@@ -103,7 +116,7 @@ static inline void nic_complete(struct nic *nic, struct nic_completion entry)
 	uint32_t at = nic->nwritten++ % NIC_RING;
 
 	MMC_ASSERT(nic->nwritten - nic->read_bell <= NIC_RING);
-	entry.lap = (nic->nwritten - 1) / NIC_RING + 1;
+	entry.mark |= NIC_MARK((nic->nwritten - 1) / NIC_RING + 1, 0);
 	nic->completions[at] = entry;
 }
 
@@ -123,7 +136,7 @@ nic_find(struct nic *nic, const struct mmc_header *header, uint32_t nbytes)
 static inline void nic_receive(struct nic *nic, const uint8_t *head,
 			       const uint8_t *body, uint32_t nbytes)
 {
-	struct nic_slot *slot = &nic->received[nic->nwritten % NIC_RING];
+	struct nic_slot *slot = &nic->received[nic->nfilled % NIC_RING];
 	struct mmc_header header = mmc_header_peek(head);
 	struct nic_window *window = nic_find(nic, &header, nbytes);
 	struct nic_completion entry = {
@@ -131,21 +144,51 @@ static inline void nic_receive(struct nic *nic, const uint8_t *head,
 		.body = slot->body,
 		.nbytes = MMC_HEADER_BYTES + nbytes,
 		.source = 1 - nic->rank,
-		.kind = MMC_EVENT_DATAGRAM,
+		.mark = NIC_MARK(0, MMC_EVENT_DATAGRAM),
 	};
 
 	if (window != NULL)
 		entry.body =
 			window->memory + (size_t)header.index * NIC_CHUNK_BYTES;
 	if (window != NULL && nic->way == NIC_WRITES) {
-		entry.kind = MMC_EVENT_ARRIVED;
+		entry.mark = NIC_MARK(0, MMC_EVENT_ARRIVED);
 		entry.nbytes = nbytes;
 		entry.immediate =
 			__builtin_bswap32(NIC_TAG(header.epoch) | header.index);
+	} else {
+		MMC_ASSERT(nic->nfilled - nic->slot_bell < NIC_RING);
+		nic->nfilled++;
+		memcpy(slot->head, head, MMC_HEADER_BYTES);
 	}
-	memcpy(slot->head, head, MMC_HEADER_BYTES);
 	memcpy(entry.body, body, nbytes);
 	nic_complete(nic, entry);
+}
+
+/* Returns whether memory lies in a slot. */
+static inline bool nic_is_received(const struct nic *nic, const uint8_t *memory)
+{
+	return (uint64_t)(memory - (const uint8_t *)nic->received) <
+	       sizeof(nic->received);
+}
+
+/* Puts payloads in their places, whose slots the driver must not have posted again. */
+static inline void nic_gather(struct nic *nic, const struct nic_gather *gather)
+{
+	uint8_t *to = gather->to;
+
+	for (uint32_t i = 0; i < gather->count; i++) {
+		const struct nic_source *source = &gather->sources[i];
+		const struct nic_slot *slot =
+			(const void *)(source->bytes -
+				       offsetof(struct nic_slot, body));
+
+		MMC_ASSERT(nic_is_received(nic, source->bytes));
+		MMC_ASSERT(((uint32_t)(slot - nic->received) - nic->slot_bell) %
+				   NIC_RING <
+			   nic->nfilled - nic->slot_bell);
+		memcpy(to, source->bytes, source->nbytes);
+		to += source->nbytes;
+	}
 }
 
 /* Carries out what the driver has asked for. */
@@ -158,13 +201,9 @@ static __attribute__((cold)) void nic_work(struct nic *nic)
 			    nic->sending[at].body, nic->sending_bytes[at]);
 	}
 	while (nic->nplaced != nic->place_bell) {
-		const struct nic_descriptor *at =
-			&nic->placements[nic->nplaced++ % NIC_RING];
-
-		memcpy(at->to, at->from, at->nbytes);
+		nic_gather(nic, &nic->gathers[nic->nplaced++ % NIC_RING]);
 		nic_complete(nic, (struct nic_completion){
-					  .kind = MMC_EVENT_PLACED,
-					  .cookie = at->cookie,
+					  .mark = NIC_MARK(0, MMC_EVENT_PLACED),
 				  });
 	}
 }

@@ -29,14 +29,13 @@ static inline int nic_connect(struct mmc_endpoint *endpoint,
 	return 0;
 }
 
-/* Returns whether the adapter has written an entry in this lap. */
-static inline bool nic_is_written(const struct nic_completion *entry,
-				  uint32_t lap)
+/* Returns the mark of a completion: that of an earlier lap unless the adapter has written it. */
+static inline uint64_t nic_mark(const struct nic_completion *entry)
 {
-	bool written = *(const volatile uint32_t *)&entry->lap == lap;
+	uint64_t mark = *(const volatile uint64_t *)&entry->mark;
 
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return written;
+	return mark;
 }
 
 /*
@@ -49,50 +48,55 @@ nic_read_arrivals(const struct nic *nic, const struct nic_completion *entry,
 {
 	const struct nic_completion *begin = entry;
 	uint32_t immediate = __builtin_bswap32(entry->immediate);
-	uint32_t tag = immediate >> NIC_TAG_SHIFT;
+	uint64_t mark = entry->mark;
 	uint32_t nbytes = entry->nbytes;
 	uint32_t source = entry->source;
-	uint32_t lap = nic->lap;
 
 	event->kind = MMC_EVENT_ARRIVED;
 	event->nbytes = nbytes;
 	event->source = source;
 	event->first = immediate & ((1 << NIC_TAG_SHIFT) - 1);
-	event->cookie = nic->cookies[tag & (NIC_WINDOWS - 1)];
+	event->cookie =
+		nic->cookies[immediate >> NIC_TAG_SHIFT & (NIC_WINDOWS - 1)];
 	/* All chunks of a run are full. */
-	while (++entry < end && nic_is_written(entry, lap) &&
-	       entry->kind == MMC_EVENT_ARRIVED && entry->nbytes == nbytes &&
-	       nbytes == NIC_CHUNK_BYTES && entry->source == source &&
+	if (nbytes != NIC_CHUNK_BYTES)
+		end = entry;
+	while (++entry < end && nic_mark(entry) == mark &&
+	       entry->nbytes == nbytes && entry->source == source &&
 	       __builtin_bswap32(entry->immediate) == ++immediate)
 		;
 	event->count = (uint32_t)(entry - begin);
 	return entry;
 }
 
-/* Does the same for placements that have completed. */
-static __attribute__((noinline)) const struct nic_completion *
-nic_read_placements(const struct nic *nic, const struct nic_completion *entry,
-		    const struct nic_completion *end, struct mmc_event *event)
+/*
+ * Reads the completion of a datagram, and those of others behind it before `end`. Returns where
+ * there are none.
+ */
+static inline const struct nic_completion *
+nic_read_datagrams(const struct nic_completion *entry,
+		   const struct nic_completion *end, struct mmc_event *event)
 {
-	const struct nic_completion *begin = entry;
-	uint64_t next = entry->cookie;
-	uint32_t lap = nic->lap;
+	uint64_t mark = entry->mark;
 
-	event->kind = MMC_EVENT_PLACED;
-	event->cookie = next;
-	while (++entry < end && nic_is_written(entry, lap) &&
-	       entry->kind == MMC_EVENT_PLACED && entry->cookie == ++next)
-		;
-	event->count = (uint32_t)(entry - begin);
+	do {
+		event->kind = MMC_EVENT_DATAGRAM;
+		event->bytes = entry->head;
+		event->body = entry->body;
+		event->nbytes = entry->nbytes;
+		event->source = entry->source;
+		event++;
+	} while (++entry < end && nic_mark(entry) == mark);
 	return entry;
 }
 
-/* Tells the adapter that the driver has read the completions before `entry`. */
+/* Tells the adapter that the driver has read the `nread` completions before `entry`. */
 static inline void nic_give_back(struct nic *nic,
-				 const struct nic_completion *entry)
+				 const struct nic_completion *entry,
+				 uint32_t nread)
 {
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	nic->read_bell += (uint32_t)(entry - nic->next);
+	nic->read_bell += nread;
 	if (entry == nic->end) {
 		entry = nic->completions;
 		nic->lap++;
@@ -100,35 +104,63 @@ static inline void nic_give_back(struct nic *nic,
 	nic->next = entry;
 }
 
+/* Reads that the payloads of the next gather are in their places. */
+static inline void nic_read_placed(struct nic *nic, struct mmc_event *event)
+{
+	const struct nic_gather *gather =
+		&nic->gathers[nic->ntold++ % NIC_RING];
+
+	event->kind = MMC_EVENT_PLACED;
+	event->cookie = gather->cookie;
+	event->count = gather->count;
+	nic->slot_bell = gather->nslots;
+}
+
+/* Does so if that completion comes alone. */
+static __attribute__((noinline)) int
+nic_read_placed_alone(struct nic *nic, struct mmc_event *event)
+{
+	nic_read_placed(nic, event);
+	nic_give_back(nic, nic->next + 1, 1);
+	return 1;
+}
+
+/* Finds nothing. While nothing is to be placed, no slot is needed of those read long ago. */
+static __attribute__((noinline)) int nic_find_nothing(struct nic *nic)
+{
+	if (nic->ntold == nic->nposted)
+		nic->slot_bell = nic->ntaken - MMC_EVENTS_MAX;
+	return 0;
+}
+
 /* Reads completions, the first of which has been written, as events. */
 static __attribute__((noinline)) int
 nic_read_many(struct nic *nic, struct mmc_event *events, unsigned nmax)
 {
 	const struct nic_completion *entry = nic->next;
-	const struct nic_completion *end = entry + nic->report_max;
+	const struct nic_completion *end =
+		entry + mmc_min_u32(nmax, nic->report_max);
 	struct mmc_event *event = events;
+	uint64_t mark = nic_mark(entry);
+	uint32_t lap = (uint32_t)(mark >> 32);
 
 	if (end > nic->end)
 		end = nic->end;
-	while (entry < end && event < events + nmax &&
-	       nic_is_written(entry, nic->lap)) {
-		if (entry->kind == MMC_EVENT_ARRIVED) {
+	do {
+		if (mark == NIC_MARK(lap, MMC_EVENT_ARRIVED)) {
 			entry = nic_read_arrivals(nic, entry, end, event++);
-			continue;
+		} else if (mark == NIC_MARK(lap, MMC_EVENT_PLACED)) {
+			nic_read_placed(nic, event++);
+			entry++;
+		} else {
+			const struct nic_completion *first = entry;
+
+			entry = nic_read_datagrams(entry, end, event);
+			event += entry - first;
+			nic->ntaken += (uint32_t)(entry - first);
 		}
-		if (entry->kind == MMC_EVENT_PLACED) {
-			entry = nic_read_placements(nic, entry, end, event++);
-			continue;
-		}
-		event->kind = MMC_EVENT_DATAGRAM;
-		event->bytes = entry->head;
-		event->body = entry->body;
-		event->nbytes = entry->nbytes;
-		event->source = entry->source;
-		event++;
-		entry++;
-	}
-	nic_give_back(nic, entry);
+	} while (entry < end && (mark = nic_mark(entry)) >> 32 == lap);
+	nic_give_back(nic, entry, (uint32_t)(entry - nic->next));
 	return (int)(event - events);
 }
 
@@ -137,33 +169,32 @@ static inline int nic_poll(struct mmc_endpoint *endpoint,
 {
 	struct nic *nic = nic_of(endpoint);
 	const struct nic_completion *entry = nic->next;
+	uint64_t mark;
 	uint32_t immediate;
 
-	if (!nic_is_written(entry, nic->lap))
-		return 0;
+	mark = nic_mark(entry);
+	if (mark >> 32 != nic->lap)
+		return nic_find_nothing(nic);
 	if (nic->report_max > 1)
 		return nic_read_many(nic, events, nmax);
-	/* One alone needs none of the loops. */
-	events->kind = (enum mmc_event_kind)entry->kind;
+	/* What has come alone needs none of the loops. */
+	if ((uint32_t)mark == MMC_EVENT_PLACED)
+		return nic_read_placed_alone(nic, events);
+	events->kind = (enum mmc_event_kind)mark;
 	events->nbytes = entry->nbytes;
 	events->source = entry->source;
-	switch (entry->kind) {
-	case MMC_EVENT_ARRIVED:
+	if ((uint32_t)mark == MMC_EVENT_ARRIVED) {
 		immediate = __builtin_bswap32(entry->immediate);
 		events->first = immediate & ((1 << NIC_TAG_SHIFT) - 1);
 		events->count = 1;
 		events->cookie = nic->cookies[immediate >> NIC_TAG_SHIFT &
 					      (NIC_WINDOWS - 1)];
-		break;
-	case MMC_EVENT_PLACED:
-		events->cookie = entry->cookie;
-		events->count = 1;
-		break;
-	default:
+	} else {
+		nic->ntaken++;
 		events->bytes = entry->head;
 		events->body = entry->body;
 	}
-	nic_give_back(nic, entry + 1);
+	nic_give_back(nic, entry + 1, 1);
 	return 1;
 }
 
@@ -193,18 +224,37 @@ static __attribute__((cold)) int nic_send(struct mmc_endpoint *endpoint,
 	return 0;
 }
 
-static inline int nic_place(struct mmc_endpoint *endpoint, void *to,
-			    const void *from, size_t nbytes, uint64_t cookie)
+/*
+ * Has the payloads of a run placed by one descriptor. The engine has no more events than
+ * MMC_EVENTS_MAX in hand, and payloads are placed in order: so once this run is in its place,
+ * nobody needs a slot that was read of before those events.
+ */
+static __attribute__((noinline)) int
+nic_place(struct mmc_endpoint *endpoint, void *to,
+	  const struct mmc_event *datagrams, uint32_t ndatagrams,
+	  uint32_t head_bytes, uint64_t cookie)
 {
 	struct nic *nic = nic_of(endpoint);
-	struct nic_descriptor *at = &nic->placements[nic->nposted++ % NIC_RING];
+	struct nic_gather *gather = &nic->gathers[nic->nposted % NIC_RING];
+	struct nic_source *source = gather->sources;
+	const struct mmc_event *end = datagrams + ndatagrams;
 
-	at->to = to;
-	at->from = from;
-	at->nbytes = nbytes;
-	at->cookie = cookie;
+	/* The engine may keep a payload in memory of its own, but never a run. */
+	if (!nic_is_received(nic, datagrams->body)) {
+		memcpy(to, datagrams->body, datagrams->nbytes - head_bytes);
+		return 0;
+	}
+	gather->to = to;
+	gather->cookie = cookie;
+	gather->count = ndatagrams;
+	gather->nslots = nic->ntaken - MMC_EVENTS_MAX;
+	do {
+		source->bytes = datagrams->body;
+		source->nbytes = datagrams->nbytes - head_bytes;
+		source++;
+	} while (++datagrams < end);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	nic->place_bell = nic->nposted;
+	nic->place_bell = ++nic->nposted;
 	return -MMC_EAGAIN;
 }
 

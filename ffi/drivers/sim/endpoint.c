@@ -209,10 +209,10 @@ static int sim_send(struct mmc_endpoint *endpoint,
 	return 0;
 }
 
-static int sim_place(struct mmc_endpoint *endpoint, void *to, const void *from,
+/* Places one payload: see `place` of struct mmc_driver. */
+static int place_one(struct mmc_sim_endpoint *self, void *to, const void *from,
 		     size_t nbytes, uint64_t cookie)
 {
-	struct mmc_sim_endpoint *self = self_of(endpoint);
 	struct mmc_network *network = self->options.network;
 
 	if (mmc_placement_defer(&self->receives.placement, to, from, nbytes,
@@ -227,6 +227,29 @@ static int sim_place(struct mmc_endpoint *endpoint, void *to, const void *from,
 	mmc_network_at(network, network->now_ns + self->options.place_delay_ns,
 		       self->options.place_kind, self->options.host);
 	return -MMC_EAGAIN;
+}
+
+static int sim_place(struct mmc_endpoint *endpoint, void *to,
+		     const struct mmc_event *datagrams, uint32_t ndatagrams,
+		     uint32_t head_bytes, uint64_t cookie)
+{
+	struct mmc_sim_endpoint *self = self_of(endpoint);
+	uint8_t *place = to;
+	int rv = 0;
+
+	MMC_ASSERT(ndatagrams == 1 ||
+		   endpoint->driver->begin_placement == NULL);
+	for (uint32_t i = 0; i < ndatagrams; i++) {
+		uint32_t nbytes = datagrams[i].nbytes - head_bytes;
+
+		rv = place_one(self, place,
+			       mmc_event_body(&datagrams[i], head_bytes),
+			       nbytes, cookie + i);
+		if (rv != 0 && rv != -MMC_EAGAIN)
+			break;
+		place += nbytes;
+	}
+	return rv;
 }
 
 void mmc_sim_endpoint_make_copy(struct mmc_sim_endpoint *endpoint)
@@ -303,8 +326,9 @@ driver_for(const struct mmc_sim_endpoint_options *options)
 {
 	struct mmc_driver left = driver;
 
-	if (options->place_delay_ns == 0 && options->receives == 0) {
+	if (options->place_delay_ns == 0 && options->receives == 0)
 		left.place = NULL;
+	if (options->receives == 0) {
 		left.begin_placement = NULL;
 		left.end_placement = NULL;
 	}

@@ -160,8 +160,9 @@ unsigned mmc_verbs_placement_poll(struct mmc_verbs *verbs,
 				  struct mmc_event *events, unsigned nmax);
 
 /* The driver's functions of these names, as driver.h describes them. */
-int mmc_verbs_place(struct mmc_endpoint *endpoint, void *to, const void *from,
-		    size_t nbytes, uint64_t cookie);
+int mmc_verbs_place(struct mmc_endpoint *endpoint, void *to,
+		    const struct mmc_event *datagrams, uint32_t ndatagrams,
+		    uint32_t head_bytes, uint64_t cookie);
 int mmc_verbs_begin_placement(struct mmc_endpoint *endpoint,
 			      const struct mmc_predictor *predictor);
 int mmc_verbs_end_placement(struct mmc_endpoint *endpoint, bool forget);

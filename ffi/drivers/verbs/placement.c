@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "drivers/verbs/endpoint.h"
+#include "support/assert.h"
 #include "support/bits.h"
 
 /*
@@ -98,11 +99,15 @@ unsigned mmc_verbs_placement_poll(struct mmc_verbs *verbs,
 	return count;
 }
 
-int mmc_verbs_place(struct mmc_endpoint *endpoint, void *to, const void *from,
-		    size_t nbytes, uint64_t cookie)
+int mmc_verbs_place(struct mmc_endpoint *endpoint, void *to,
+		    const struct mmc_event *datagrams, uint32_t ndatagrams,
+		    uint32_t head_bytes, uint64_t cookie)
 {
 	struct mmc_verbs *verbs = mmc_verbs_of(endpoint);
+	const uint8_t *from = mmc_event_body(datagrams, head_bytes);
+	uint32_t nbytes = datagrams->nbytes - head_bytes;
 
+	MMC_ASSERT(ndatagrams == 1);
 	if (mmc_placement_defer(&verbs->placement, to, from, nbytes, cookie))
 		return -MMC_EAGAIN;
 	memcpy(to, from, nbytes);

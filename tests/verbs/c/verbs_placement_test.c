@@ -180,8 +180,9 @@ static void after_a_loss_all_are_evacuated(void)
 		CHECK(event->body != place_of(&at, i));
 		CHECK(is_filled(event->body, byte_of(i)));
 		ndeferred += at.endpoint->driver->place(
-				     at.endpoint, place_of(&at, i), event->body,
-				     CHUNK_BYTES, i) == -MMC_EAGAIN;
+				     at.endpoint, place_of(&at, i), event, 1,
+				     event->nbytes - CHUNK_BYTES,
+				     i) == -MMC_EAGAIN;
 	}
 	CHECK(at.endpoint->evacuated > 0);
 	for (uint32_t i = FIRST + 1; i < NCHUNKS; i++)
@@ -213,6 +214,10 @@ static void foreign_datagrams_are_evacuated(void)
 static void what_comes_another_way_waits(void)
 {
 	static uint8_t repair[CHUNK_BYTES];
+	const struct mmc_event event = {
+		.body = repair,
+		.nbytes = CHUNK_BYTES,
+	};
 	struct gathering at;
 
 	open_gathering(&at);
@@ -220,7 +225,7 @@ static void what_comes_another_way_waits(void)
 	pass_ring(&at);
 	memset(repair, byte_of(FIRST), sizeof(repair));
 	CHECK_EQ(at.endpoint->driver->place(at.endpoint, place_of(&at, FIRST),
-					    repair, CHUNK_BYTES, 77),
+					    &event, 1, 0, 77),
 		 -MMC_EAGAIN);
 	CHECK_EQ(place_of(&at, FIRST)[0], 0);
 	at.count = receive(at.endpoint, at.events, 64, PATIENCE_MS);
