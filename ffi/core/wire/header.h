@@ -191,11 +191,13 @@ mmc_header_patch(const struct mmc_header_template *template, uint64_t index)
 static inline void mmc_header_write(const struct mmc_header_template *template,
 				    uint8_t *bytes, uint32_t index)
 {
-	uint64_t channel = mmc_header_patch(template, index).channel;
+	uint32_t mask = (uint32_t) template->mask;
+	uint32_t folded = (uint32_t) template->words.channel ^
+			  ((index ^ index >> 16) & mask);
 
 	memcpy(bytes, template->bytes, MMC_HEADER_BYTES);
-	bytes[6] = (uint8_t)(channel >> 8);
-	bytes[7] = (uint8_t)channel;
+	bytes[6] = (uint8_t)(folded >> 8);
+	bytes[7] = (uint8_t)folded;
 	mmc_put_u32(bytes + 12, index);
 }
 
