@@ -223,10 +223,32 @@ static void times(void)
 	}
 }
 
+/* A loss is remembered for some operations, and each new one as long again. */
+static void losses_are_remembered(void)
+{
+	struct mmc_path path;
+
+	mmc_path_init(&path);
+	CHECK_EQ(path.nlossy, 0);
+	mmc_path_note_losses(&path, false);
+	CHECK_EQ(path.nlossy, 0);
+	mmc_path_note_losses(&path, true);
+	for (uint32_t i = 1; i < MMC_PATH_LOSSY_OPERATIONS; i++) {
+		mmc_path_note_losses(&path, false);
+		CHECK(path.nlossy > 0);
+	}
+	mmc_path_note_losses(&path, true);
+	CHECK_EQ(path.nlossy, MMC_PATH_LOSSY_OPERATIONS);
+	for (uint32_t i = 0; i < MMC_PATH_LOSSY_OPERATIONS; i++)
+		mmc_path_note_losses(&path, false);
+	CHECK_EQ(path.nlossy, 0);
+}
+
 CHECK_MAIN(CHECK_TEST(converges_to_the_round_trip),
 	   CHECK_TEST(bounded_round_trip), CHECK_TEST(converges_to_the_rate),
 	   CHECK_TEST(bounded_rate), CHECK_TEST(times),
 	   CHECK_TEST(silence_is_no_accident),
 	   CHECK_TEST(one_silence_may_be_an_accident),
 	   CHECK_TEST(a_lag_is_no_silence), CHECK_TEST(silence_does_not_last),
-	   CHECK_TEST(lateness_is_no_silence))
+	   CHECK_TEST(lateness_is_no_silence),
+	   CHECK_TEST(losses_are_remembered))

@@ -33,8 +33,11 @@ struct mmc_path {
 	uint64_t late_ns;
 	/* The least time for which the slowest receiver is waited for. */
 	uint64_t lag_ns;
-	/* Some of this rank's chunks had to be sent again in the last operation. */
-	bool lossy;
+	/*
+	 * In how many more operations this rank multicasts its record behind its last
+	 * chunk: the network has lost chunks, of its own or of others.
+	 */
+	uint32_t nlossy;
 	bool backlog; /* datagrams lie unread here: silence proves nothing */
 };
 
@@ -63,6 +66,12 @@ struct mmc_path {
  */
 #define MMC_PATH_SRTT_MAX_NS (10 * MMC_MS_NS)
 
+/*
+ * For how many operations a loss is remembered: a network that loses one chunk in some
+ * operations is to be taken for lossy in all.
+ */
+#define MMC_PATH_LOSSY_OPERATIONS 16
+
 /* Initializes a path of which nothing is measured, and whose window has no limit. */
 static inline void mmc_path_init(struct mmc_path *path)
 {
@@ -71,6 +80,15 @@ static inline void mmc_path_init(struct mmc_path *path)
 		.rate_bytes_per_s = MMC_PATH_RATE_BYTES_PER_S,
 		.lag_ns = MMC_PATH_LAG_NS,
 	};
+}
+
+/* Notes whether the network has lost chunks in an operation that has ended. */
+static inline void mmc_path_note_losses(struct mmc_path *path, bool lost)
+{
+	if (lost)
+		path->nlossy = MMC_PATH_LOSSY_OPERATIONS;
+	else if (path->nlossy > 0)
+		path->nlossy--;
 }
 
 /* Makes the path wait longer for slow receivers: ranks share processors. */

@@ -84,7 +84,8 @@ void mmc_op_learn(struct mmc_op *op, uint64_t now_ns)
 		  op->repair.loss.heard_ns - op->stage_ns);
 	mmc_count(config->counters, MMC_COUNT_REPAIR_NS,
 		  now_ns - op->repair.loss.heard_ns);
-	config->path->lossy = losses.nlost > 0;
+	mmc_path_note_losses(config->path,
+			     losses.nlost > 0 || op->repair.loss.nlost > 0);
 	mmc_path_settle(config->path);
 	if (op->mode == MMC_OP_STAGED)
 		adapt_window(op, &losses, now_ns);

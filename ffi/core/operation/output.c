@@ -182,7 +182,8 @@ bool mmc_op_poll_turn(struct mmc_op *op, uint64_t now_ns,
 	mmc_op_mark_advanced(op, now_ns);
 	mmc_op_wake_if_stirred(op);
 	/* Otherwise only silence would show that the last chunk was lost. */
-	if (op->config.path->lossy && !op->sends && mmc_actions_room(actions))
+	if (op->config.path->nlossy > 0 && !op->sends &&
+	    mmc_actions_room(actions))
 		mmc_op_tell_record(op, MMC_PEER_ALL, actions);
 	return true;
 }
