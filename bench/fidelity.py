@@ -65,16 +65,10 @@ def compare(cluster: Cluster, nranks: int, loss: float) -> Iterator[Row]:
         measured = job.run(
             "fidelity", setup._replace(loss=filtered), CONTENDERS["mpimcast"], tasks
         )
+    place = twin.scene(nranks, RATE_MBIT, loss, burst_bytes)
     for task, found in zip(tasks, measured, strict=True):
         simulated = [
-            twin.simulate(
-                nranks,
-                task.nbytes,
-                rate_mbit=RATE_MBIT,
-                loss=loss,
-                burst_bytes=burst_bytes,
-                seed=seed,
-            )
+            twin.simulate(place, nranks, task.nbytes, seed=seed)
             for seed in range(1, 1 + ITERATIONS)
         ]
         counted = sum(port["sent_bytes"] for port in found.ports.values())

@@ -70,53 +70,48 @@ def measure(
     return site.ours(block_bytes=nbytes, chains=chains, **_WINDOWS[window])
 
 
+def _row(results: Results, fabric: str, nbytes: int) -> list[str]:
+    """Return a fabric's line of the table for a size."""
+    times = {
+        (window, chains): results[_name(fabric, nbytes, window, chains, 1)]["time_ns"]
+        for window in _WINDOWS
+        for chains in _CHAINS
+    }
+    several = results[_name(fabric, nbytes, "adaptive", _AUTO, _SUBGROUPS[1])]
+    adaptive = [item for item in times.items() if item[0][0] == "adaptive"]
+    (_, alone), best_adaptive = min(adaptive, key=lambda item: item[1])
+    (window, chains), best = min(times.items(), key=lambda item: item[1])
+    worst = max(times[window, _AUTO] for window in _WINDOWS)
+    bound = bound_ns(NRANKS, nbytes) * (100 if fabric == "slow" else 1)
+    return [
+        fabric,
+        f"{times['adaptive', _AUTO] / bound:.3f}",
+        f"{several['time_ns'] / bound:.3f}",
+        f"{best_adaptive / bound:.3f} ({_chains(alone)})",
+        f"{best / bound:.3f} ({window}, {_chains(chains)})",
+        f"{worst / bound:.3f}",
+    ]
+
+
+def _table(results: Results, nbytes: int) -> Table:
+    """Return the table for a size."""
+    return Table(
+        f"Times at blocks of {nbytes // 1024} KiB, divided by the bound; in "
+        "brackets the choice that gives them.",
+        [
+            "fabric",
+            "as shipped",
+            f"{_SUBGROUPS[1]} subgroups",
+            "best chains, adaptive window",
+            "best of all",
+            "worst window, chains as shipped",
+        ],
+        [_row(results, fabric, nbytes) for fabric in FABRICS],
+    )
+
+
 def chapter(results: Results, _folder: Path) -> Chapter:
-    """Return the chapter, with a table by fabric."""
-    tables = []
-    for nbytes in _SIZES:
-        rows = []
-        for fabric in FABRICS:
-            times = {
-                (window, chains): results[_name(fabric, nbytes, window, chains, 1)][
-                    "time_ns"
-                ]
-                for window in _WINDOWS
-                for chains in _CHAINS
-            }
-            shipped = times["adaptive", _AUTO]
-            several = results[_name(fabric, nbytes, "adaptive", _AUTO, _SUBGROUPS[1])]
-            (window, chains), best = min(times.items(), key=lambda item: item[1])
-            (_, alone), best_adaptive = min(
-                (item for item in times.items() if item[0][0] == "adaptive"),
-                key=lambda item: item[1],
-            )
-            worst = max(times[window, _AUTO] for window in _WINDOWS)
-            bound = bound_ns(NRANKS, nbytes) * (100 if fabric == "slow" else 1)
-            rows.append(
-                [
-                    fabric,
-                    f"{shipped / bound:.3f}",
-                    f"{several['time_ns'] / bound:.3f}",
-                    f"{best_adaptive / bound:.3f} ({_chains(alone)})",
-                    f"{best / bound:.3f} ({window}, {_chains(chains)})",
-                    f"{worst / bound:.3f}",
-                ]
-            )
-        tables.append(
-            Table(
-                f"Times at blocks of {nbytes // 1024} KiB, divided by the bound; in "
-                "brackets the choice that gives them.",
-                [
-                    "fabric",
-                    "as shipped",
-                    f"{_SUBGROUPS[1]} subgroups",
-                    "best chains, adaptive window",
-                    "best of all",
-                    "worst window, chains as shipped",
-                ],
-                rows,
-            )
-        )
+    """Return the chapter, with a table by fabric for each size."""
     return Chapter(
         "Chains, subgroups and windows",
         [
@@ -127,7 +122,7 @@ def chapter(results: Results, _folder: Path) -> Chapter:
                 "from it."
             )
         ],
-        tables,
+        [_table(results, nbytes) for nbytes in _SIZES],
         [],
     )
 

@@ -35,73 +35,73 @@ def _bitmap_bytes(nranks: int, nbytes: int) -> int:
     return nranks * -(-nbytes // _CHUNK_BYTES) // 8
 
 
+def _rounds(nranks: int) -> int:
+    """Return the rounds of a barrier, in each of which a rank sends one message."""
+    return math.ceil(math.log2(nranks))
+
+
+def _simulated(nranks: int, found: Numbers) -> list[str]:
+    """Return the line of a simulated operation."""
+    each = found["control_datagrams"] / nranks
+    received_mib = (nranks - 1) * _BLOCK_BYTES / (1 << 20)
+    excess_us = (found["time_ns"] - bound_ns(nranks, _BLOCK_BYTES)) / 1000
+    return [
+        f"{nranks}",
+        f"{_rounds(nranks)}",
+        f"{each:.1f}",
+        f"{(each - _rounds(nranks)) / received_mib:.1f}",
+        f"{excess_us:.1f}",
+        f"{_bitmap_bytes(nranks, _LARGE_BLOCK_BYTES) / 1024:.0f}",
+    ]
+
+
+def _on_paper(nranks: int) -> list[str]:
+    """Return the line of a number of ranks that is not simulated."""
+    bitmap_kib = _bitmap_bytes(nranks, _LARGE_BLOCK_BYTES) / 1024
+    return [
+        f"{nranks}",
+        f"{_rounds(nranks)}",
+        "-",
+        "as above",
+        "-",
+        f"{bitmap_kib:.0f}",
+    ]
+
+
+_HEADS = [
+    *("ranks", "rounds of the barrier", "messages of a rank"),
+    *("reports for a MiB received", "time beyond the bound, us", "bitmap, KiB"),
+]
+
+
 def chapter(results: Results, _folder: Path) -> Chapter:
-    """Return the chapter: what was measured, and what follows for more ranks."""
-    measured = []
-    for nranks in _NRANKS:
-        found = results[f"{nranks}"]
-        excess_us = (found["time_ns"] - bound_ns(nranks, _BLOCK_BYTES)) / 1000
-        measured.append(
-            [
-                f"{nranks}",
-                "simulated",
-                f"{math.ceil(math.log2(nranks))}",
-                f"{found['control_most']}",
-                f"{found['control_datagrams'] / nranks:.1f}",
-                f"{excess_us:.1f}",
-                f"{_bitmap_bytes(nranks, _LARGE_BLOCK_BYTES) / 1024:.0f}",
-            ]
-        )
-    last = results[f"{_NRANKS[-1]}"]
-    first = results[f"{_NRANKS[-2]}"]
-    doublings = math.log2(_NRANKS[-1] / _NRANKS[-2])
-    each = last["control_datagrams"] / _NRANKS[-1]
-    more = (each - first["control_datagrams"] / _NRANKS[-2]) / doublings
-    for nranks in _LARGE:
-        steps = math.log2(nranks / _NRANKS[-1])
-        measured.append(
-            [
-                f"{nranks}",
-                "extrapolated",
-                f"{math.ceil(math.log2(nranks))}",
-                "-",
-                f"{each + more * steps:.1f}",
-                "-",
-                f"{_bitmap_bytes(nranks, _LARGE_BLOCK_BYTES) / 1024:.0f}",
-            ]
-        )
+    """Return the chapter: what was simulated, and what follows for more ranks."""
+    rows = [_simulated(nranks, results[f"{nranks}"]) for nranks in _NRANKS]
+    rows += [_on_paper(nranks) for nranks in _LARGE]
     largest = _CHUNKS_MAX // _LARGE[-1] * _CHUNK_BYTES
     return Chapter(
         "What limits larger jobs",
         [
             (
                 "The barrier takes as many rounds as the number of ranks has bits, "
-                "and each rank sends one message a round; reports go up a tree, so "
-                "that each rank reads those of a few others. What grows with P in "
-                "each rank is the bitmap: one bit a chunk of the whole result. An "
-                "index has 30 bits, which at 100,000 ranks are blocks of "
-                f"{largest >> 20} MiB. The barrier has room for 2^20 ranks, and "
-                "there are at most 256 chains."
+                "and each rank sends one message a round. Reports go up a tree, so "
+                "that each rank reads those of a few others; how many it sends "
+                "depends on the bytes that it receives, not on the number of "
+                "ranks. What grows with P in each rank is the bitmap: one bit a "
+                "chunk of the whole result."
             ),
             (
-                "The times beyond the bound of simulated operations have the "
+                "An index has 30 bits, which at 100,000 ranks are blocks of "
+                f"{largest >> 20} MiB. The barrier has room for 2^20 ranks, and "
+                "there are at most 256 chains. The times beyond the bound have the "
                 "barrier, the ramp of the windows and the last reports in them."
             ),
         ],
         [
             Table(
-                "Control messages of an Allgather of 4 KiB blocks, and the "
-                "bitmap's KiB for blocks of 1 MiB.",
-                [
-                    "ranks",
-                    "",
-                    "rounds",
-                    "messages of a rank, most",
-                    "mean",
-                    "time beyond the bound, us",
-                    "bitmap, KiB",
-                ],
-                measured,
+                "An Allgather of 4 KiB blocks; the bitmap is that of blocks of 1 MiB.",
+                _HEADS,
+                rows,
             )
         ],
         [],

@@ -111,7 +111,6 @@ def _spec(site: Site, block_bytes: int, nlayers: int) -> dict[str, object]:
     return {
         "block_bytes": block_bytes,
         "nops": nlayers,
-        "pipelined": int(nlayers > 1),
         "chains": _chains(site),
         "adaptive": 0,
         "window_bytes": _WINDOW_BYTES,
@@ -119,61 +118,62 @@ def _spec(site: Site, block_bytes: int, nlayers: int) -> dict[str, object]:
     }
 
 
+def _row(results: Results, job: Job) -> list[str]:
+    """Return a job's line of the table."""
+    bound = job.nranks * job.block_bytes * 8000 / MBITS
+    times = [results[f"{pair} {job.nranks}"]["time_ns"] for pair in PAIRS]
+    return [
+        str(job.nranks),
+        f"{job.block_bytes // 1024} KiB",
+        *(f"{time / bound:.3f}" for time in times),
+        *(f"{times[0] / time:.3f}" for time in times[1:]),
+        f"{2 - 2 / job.nranks:.3f}",
+    ]
+
+
+def _step(results: Results, job: Job) -> list[str]:
+    """Return a job's line of the table of training steps."""
+    times = [results[f"step, {pair} {job.nranks}"]["time_ns"] for pair in PAIRS]
+    return [
+        str(job.nranks),
+        f"{job.block_bytes // 1024} KiB",
+        *(f"{time / 1000:.0f}" for time in times),
+        *(f"{times[0] / time:.3f}" for time in times[1:]),
+    ]
+
+
+_TEXT = [
+    (
+        "Both collectives start at once and share all links, which are lossless "
+        "here. The bound is N P / B: with multicast and a reduction in the "
+        "switches, each rank sends N for the one and N (P - 1) for the other, and "
+        "receives as much the other way round. Two rings need 2 N (P - 1) / B each "
+        "way, so the most that can be gained is 2 - 2 / P. Multicast has as many "
+        f"chains as ranks, up to 256, {_NSUBGROUPS} subgroups, and a window of 4 "
+        f"MiB; the reduction has {_NREDUCING} trees of its own."
+    ),
+    (
+        f"A step gathers {_NLAYERS} layers one after the other, then gathers them "
+        "again while it reduces as much."
+    ),
+]
+
+
 def chapter(results: Results, folder: Path) -> Chapter:
-    """Return the chapter, with a table by job."""
-    rows = []
-    for job in JOBS:
-        bound = job.nranks * job.block_bytes * 8000 / MBITS
-        times = [results[f"{pair} {job.nranks}"]["time_ns"] for pair in PAIRS]
-        rows.append(
-            [
-                str(job.nranks),
-                f"{job.block_bytes // 1024} KiB",
-                *(f"{time / bound:.3f}" for time in times),
-                *(f"{times[0] / time:.3f}" for time in times[1:]),
-                f"{2 - 2 / job.nranks:.3f}",
-            ]
-        )
-    steps = []
-    for job in _STEP_JOBS:
-        times = [results[f"step, {pair} {job.nranks}"]["time_ns"] for pair in PAIRS]
-        steps.append(
-            [
-                str(job.nranks),
-                f"{job.block_bytes // 1024} KiB",
-                *(f"{time / 1000:.0f}" for time in times),
-                *(f"{times[0] / time:.3f}" for time in times[1:]),
-            ]
-        )
-    return Chapter(
-        "Allgather with Reduce-Scatter in flight",
-        [
-            (
-                "Both collectives start at once and share all links, which are "
-                "lossless here. The bound is N P / B: with multicast and a "
-                "reduction in the switches, each rank sends N for the one and N (P "
-                "- 1) for the other, and receives as much the other way round. Two "
-                "rings need 2 N (P - 1) / B each way, so the most that can be "
-                "gained is 2 - 2 / P. Multicast has as many chains as ranks, up to "
-                f"256, {_NSUBGROUPS} subgroups, and a window of 4 MiB; the "
-                f"reduction has {_NREDUCING} trees of its own."
-            ),
-            (
-                f"A step gathers {_NLAYERS} layers one after the other, then "
-                "gathers them again while it reduces as much."
-            ),
-        ],
-        [
-            Table(
-                "Times, divided by the bound, and what is gained over two rings.",
-                ["ranks", "block", *PAIRS, *(f"gain, {p}" for p in PAIRS[1:]), "most"],
-                rows,
-            ),
-            Table(
-                "A training step, in us, and what is gained over two rings.",
-                ["ranks", "block", *PAIRS, *(f"gain, {p}" for p in PAIRS[1:])],
-                steps,
-            ),
-        ],
-        [pictures.overlap(rows, folder)],
-    )
+    """Return the chapter, with a table by job and one of training steps."""
+    rows = [_row(results, job) for job in JOBS]
+    heads = ["ranks", "block", *PAIRS, *(f"gain, {pair}" for pair in PAIRS[1:])]
+    tables = [
+        Table(
+            "Times, divided by the bound, and what is gained over two rings.",
+            [*heads, "most"],
+            rows,
+        ),
+        Table(
+            "A training step, in us, and what is gained over two rings.",
+            heads,
+            [_step(results, job) for job in _STEP_JOBS],
+        ),
+    ]
+    title = "Allgather with Reduce-Scatter in flight"
+    return Chapter(title, _TEXT, tables, [pictures.overlap(rows, folder)])

@@ -80,9 +80,8 @@ def _as_charged(site: Site, messages: Schedule) -> int:
     return int((links * messages.nbytes.astype(np.int64)).sum())
 
 
-def chapter(results: Results, folder: Path) -> Chapter:
-    """Return the chapter, with a table by number of ranks."""
-    heads = ["ranks", "multicast", *ALGORITHMS, "ring / multicast", "simulated / exact"]
+def _crossings(results: Results) -> Table:
+    """Return the table of how often a block crosses a link."""
     rows = []
     for name, found in results.items():
         nranks = int(name.split()[1])
@@ -96,40 +95,48 @@ def chapter(results: Results, folder: Path) -> Chapter:
                 f"{simulated / exact:.4f}" if simulated else "-",
             ]
         )
-    table = Table("Crossings of links by each block, with packed ranks.", heads, rows)
-    charged = [
-        [
-            name,
-            *(
-                f"{found[f'{each} as charged'] / found[each]:.2f}"
-                for each in ALGORITHMS
-            ),
-        ]
-        for name, found in results.items()
-    ]
-    shares = Table(
+    heads = ["ranks", "multicast", *ALGORITHMS, "ring / multicast", "simulated / exact"]
+    return Table("Crossings of links by each block, with packed ranks.", heads, rows)
+
+
+def _charges(results: Results) -> Table:
+    """Return the table of what the paper's script makes of the same messages."""
+    return Table(
         "What the paper's script charges, divided by what the graph counts.",
         ["case", *ALGORITHMS],
-        charged,
+        [
+            [
+                name,
+                *(f"{found[f'{e} as charged'] / found[e]:.2f}" for e in ALGORITHMS),
+            ]
+            for name, found in results.items()
+        ],
     )
+
+
+_TEXT = [
+    (
+        "Each message is followed along its route, and each multicast along its "
+        "tree, on a fat tree of switches with 32 ports and on the paper's fabric. "
+        "A number is how often a block crosses a link, so the bytes are that times "
+        "N for each rank. `simulated / exact` are the bytes of whole simulated "
+        "operations of 64 KiB blocks, with all headers, barriers and reports, "
+        "divided by those."
+    ),
+    (
+        "The paper's own script does not follow routes: it charges a message by "
+        "the distance of its ends, takes any message to a lower rank for one "
+        "within a rack, and calls two racks a pod. The second table shows what "
+        "that does to each algorithm."
+    ),
+]
+
+
+def chapter(results: Results, folder: Path) -> Chapter:
+    """Return the chapter, with a table by number of ranks."""
     return Chapter(
         "Traffic by algorithm",
-        [
-            (
-                "Each message is followed along its route, and each multicast "
-                "along its tree, on a fat tree of switches with 32 ports and on "
-                "the paper's fabric. A number is how often a block crosses a link, "
-                "so the bytes are that times N for each rank. `simulated / exact` "
-                "are the bytes of whole simulated operations of 64 KiB blocks, "
-                "with all headers, barriers and reports, divided by those."
-            ),
-            (
-                "The paper's own script does not follow routes: it charges a "
-                "message by the distance of its ends, takes any message to a lower "
-                "rank for one within a rack, and calls two racks a pod. The second "
-                "table shows what that does to each algorithm."
-            ),
-        ],
-        [table, shares],
+        _TEXT,
+        [_crossings(results), _charges(results)],
         [pictures.traffic(results, tuple(ALGORITHMS), folder)],
     )

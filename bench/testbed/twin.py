@@ -14,6 +14,7 @@ from mpimcast._fabric.routes import Routes
 from mpimcast._fabric.subnet_manager import SubnetManager
 from mpimcast.cli.sim import simulator
 from mpimcast.cli.sim.scene import Scene
+from mpimcast.cli.sim.simulator import Plain
 
 # A train that has tokens passes a queue as fast as the machine can copy it.
 _BURST_MBITS = 10_000
@@ -25,29 +26,21 @@ _PPB = 10**9
 CHUNK_BYTES = 1456
 
 
-def simulate(
-    nranks: int,
-    block_bytes: int,
-    *,
-    rate_mbit: int,
-    loss: float = 0.0,
-    burst_bytes: int = BURST_BYTES,
-    **spec: Any,
-) -> simulator.Plain:
-    """Simulate Allgathers as the cluster carries them out; return the result.
+def scene(
+    nranks: int, rate_mbit: int, loss: float = 0.0, burst_bytes: int = BURST_BYTES
+) -> Scene:
+    """Return a cluster's twin: one switch, and links as `Cluster.shape` makes them.
 
     Parameters
     ----------
-    nranks, block_bytes
-        The job.
+    nranks
+        The number of hosts.
     rate_mbit
         The rate of all links.
     loss
         The share of datagrams that the switch drops on their way to each host.
     burst_bytes
         The bytes that an idle link carries at once.
-    **spec
-        More of the simulator's spec.
     """
     link = Link(
         "host",
@@ -64,6 +57,14 @@ def simulate(
     )
     routes = Routes(fabric)
     trees = SubnetManager(fabric, routes).trees(range(nranks))
+    return Scene(arrays(routes, trees))
+
+
+def simulate(place: Scene, nranks: int, block_bytes: int, **spec: Any) -> Plain:
+    """Simulate Allgathers as a cluster carries them out, and return the result.
+
+    `spec` is more of the simulator's spec.
+    """
     result = simulator.run(
         {
             "nranks": nranks,
@@ -72,14 +73,14 @@ def simulate(
             "adaptive": 1,
             **spec,
         },
-        Scene(arrays(routes, trees)),
+        place,
     )
     if result["violation"]:
         raise RuntimeError(result["violation"])
     return result
 
 
-def counted_bytes(result: simulator.Plain, loss: float) -> float:
+def counted_bytes(result: Plain, loss: float) -> float:
     """Return the bytes that the cluster's ports would count.
 
     The switch drops what is lost before its port to the host counts it.

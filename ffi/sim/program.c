@@ -96,6 +96,7 @@ static void finish(struct mmc_host *host, uint32_t stream, uint32_t index,
 		outcome->done_ops++;
 	}
 	outcome->end_ns = now_ns;
+	outcome->last_ns = busy_ns;
 	if (busy_ns > outcome->busy_ns)
 		outcome->busy_ns = busy_ns;
 	at->nended++;

@@ -9,7 +9,7 @@ import pytest
 from job import Job
 
 from bench.testbed.cluster import SINGLE_BURST_BYTES, Cluster
-from bench.testbed.twin import counted_bytes, simulate
+from bench.testbed.twin import counted_bytes, scene, simulate
 
 BLOCK_BYTES = 256 << 10
 WARM, COUNTED = 3, 8
@@ -49,5 +49,6 @@ def test_bytes(cluster: Cluster, tmp_path: Path, nranks: int, loss: float) -> No
         for i in range(nranks)
         for name in (f"host{i}", f"to{i}")
     )
-    result = simulate(nranks, BLOCK_BYTES, nops=COUNTED, rate_mbit=RATE_MBIT, loss=loss)
+    place = scene(nranks, RATE_MBIT, loss)
+    result = simulate(place, nranks, BLOCK_BYTES, nops=COUNTED)
     assert counted_bytes(result, loss) == pytest.approx(counted, rel=CLOSE)

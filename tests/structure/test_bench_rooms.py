@@ -17,6 +17,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "jobs": {"testbed", "guest"},
     "cells": {"testbed", "jobs", "page"},
     "scaling": {"page"},
+    "study": {"page"},
 }
 COMMANDS = ""
 

@@ -196,6 +196,7 @@ struct mmc_sim_rank {
 	uint64_t end_ns;	/* when its last operation ended */
 	uint64_t script_end_ns; /* when it received the script's last message */
 	uint64_t busy_ns;	/* longest time of one operation */
+	uint64_t last_ns;	/* time of its last operation */
 	struct mmc_sim_traffic tx;
 	struct mmc_sim_traffic rx;
 	uint64_t overrun_datagrams; /* dropped because its buffer was full */
