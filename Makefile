@@ -55,7 +55,7 @@ endif
 $(shell test "$$(cat .venv/where 2>/dev/null)" = "$$(pwd -P)" || rm -f .venv/tools)
 
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-cluster demo-train build wheel test test-all test-gpu test-qemu bench baseline reference \
+.PHONY: help demo demo-cluster demo-train build wheel test test-all test-gpu test-qemu bench scale baseline reference \
 	guest guest-begin lint format clean packages
 
 help: ## this list
@@ -94,6 +94,10 @@ test-qemu: packages .venv/dev ## some verbs tests on Debian's own kernel, emulat
 
 bench: packages .venv/dev .venv-mpich/installed .venv-gloo/installed ## measure beside MPIs and gloo, then report; as root; CELLS="A D"
 	$(PY) -m bench $(CELLS)
+	$(PY) -m bench.fidelity | tee build/bench/fidelity.md
+
+scale: .venv/dev ## study how the protocol scales, on simulated fabrics; half an hour
+	$(PY) -m bench.scale
 
 baseline: packages .venv/dev ## measure anew the costs of chunks and operations that tests compare with
 	$(PY) -m bench.counters --write

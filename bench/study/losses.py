@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +12,6 @@ from bench.study.case import Case, Chapter, Numbers, Results, Table
 from bench.study.site import Site
 from mpimcast._fabric.clos import paper
 from mpimcast._fabric.fabric import Fabric
-from mpimcast._fabric.link import Link
 
 NRANKS = 188
 _BLOCK_BYTES = 65536
@@ -20,10 +19,13 @@ _SEEDS = range(1, 4)
 REPAIRS = {"nak": 0, "neighbour": 1, "read": 2}
 # Losses of a datagram on a link, in parts of 10^9.
 LOSSES_PPB = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+_LARGE_BYTES, _LARGE_PPB = 262144, 100_000
 _LEAF_PPB = 1_000_000
 _OUTAGE_LINK = 4
 
+_LARGE = "1e-4 on every link, blocks of 256 KiB"
 MISHAPS = (
+    _LARGE,
     "none",
     "a leaf's uplinks lose 1e-3",
     "the root's links lose 1e-3",
@@ -49,12 +51,17 @@ def cases() -> Iterator[Case]:
 
 def measure(mishap: str, loss_ppb: int, repair: str, seed: int) -> Numbers:
     """Run one Allgather."""
-    fabric, spec = paper(NRANKS), {}
+    fabric, spec = paper(NRANKS), {"block_bytes": _BLOCK_BYTES}
     if mishap == "loss":
         fabric = _lossy(fabric, lambda _start, _end: True, loss_ppb)
+    elif mishap == _LARGE:
+        spec["block_bytes"] = _LARGE_BYTES
+        fabric = _lossy(fabric, lambda _start, _end: True, _LARGE_PPB)
     elif mishap == "a leaf's uplinks lose 1e-3":
         leaf = fabric.nhosts
-        fabric = _lossy(fabric, lambda start, _end: start == leaf, _LEAF_PPB)
+        fabric = _lossy(
+            fabric, lambda start, end: start == leaf and end > leaf, _LEAF_PPB
+        )
     elif mishap == "the root's links lose 1e-3":
         root = fabric.nhosts + Site(fabric).trees[0].root
         fabric = _lossy(fabric, lambda start, _end: start == root, _LEAF_PPB)
@@ -71,21 +78,18 @@ def measure(mishap: str, loss_ppb: int, repair: str, seed: int) -> Numbers:
         spec["outage"] = _OUTAGE_LINK
         spec["outage_place"] = next(up for _, up in tree.towards(tree.root))
         spec["outage_ns"], spec["outage_end_ns"] = 100_000, 5_100_000
-    return Site(fabric).ours(
-        block_bytes=_BLOCK_BYTES, repair=REPAIRS[repair], seed=seed, **spec
+    return Site(fabric).ours(repair=REPAIRS[repair], seed=seed, **spec)
+
+
+def _lossy(
+    fabric: Fabric, between: Callable[[int, int], bool], loss_ppb: int
+) -> Fabric:
+    """Return the fabric with losses on the links between some vertices."""
+    return fabric.changed(
+        lambda start, end, link: (
+            replace(link, loss_ppb=loss_ppb) if between(start, end) else link
+        )
     )
-
-
-def _lossy(fabric: Fabric, lossy: object, loss_ppb: int) -> Fabric:
-    """Return the fabric with losses on links between these vertices."""
-
-    def change(start: int, end: int, link: Link) -> Link:
-        between = start >= fabric.nhosts and end >= fabric.nhosts
-        if loss_ppb == _LEAF_PPB and not between and not lossy(start, end):
-            return link
-        return replace(link, loss_ppb=loss_ppb) if lossy(start, end) else link
-
-    return fabric.changed(change)
 
 
 def _summed(results: Results, name: str, repair: str) -> tuple[float, ...]:
