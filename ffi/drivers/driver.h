@@ -271,10 +271,11 @@ struct mmc_driver {
 	 * is that place. While a posted receive aims at a place, `place` holds back a
 	 * payload that belongs there but has arrived another way.
 	 *
-	 * A device that places by itself puts each full or last chunk of this operation
-	 * in its place within `predictor.memory` that is sent for the first time, by what the
-	 * datagram says, and an MMC_EVENT_ARRIVED tells of it; what does not fit comes as a
-	 * datagram, or is dropped. It predicts nothing.
+	 * A device that places by itself puts each full or last chunk of this operation that
+	 * is sent for the first time in its place within `predictor.memory`, by what the
+	 * datagram says and where `predictor.destination` says. An
+	 * MMC_EVENT_ARRIVED tells of it; what does not fit comes as a datagram, or is
+	 * dropped. It predicts nothing.
 	 *
 	 * Returns 0 or a negative error. `begin_placement` and `end_placement` are NULL
 	 * where direct placement is never possible.
@@ -285,16 +286,18 @@ struct mmc_driver {
 	/*
 	 * Ends direct placement: on return no posted receive aims at a place any more,
 	 * and the payloads that `place` held back are in their places. Events report
-	 * these, unless `forget` is set. Returns 0, or a negative error if the device
-	 * does not obey: it may then write to places until the endpoint closes, and the
-	 * endpoint counts as failed.
+	 * these, unless `forget` is set. A device that places by itself places nothing
+	 * more, and no MMC_EVENT_ARRIVED of the operation follows. Returns 0, or a negative
+	 * error if the device does not obey: it may then write to places until the endpoint
+	 * closes, and the endpoint counts as failed.
 	 */
 	int (*end_placement)(struct mmc_endpoint *endpoint, bool forget);
 
 	/*
 	 * Registers `nbytes` at `memory`, for direct placement and for grants. Nobody may
 	 * read it by that alone. Returns 0 with `region` written, or a negative error.
-	 * Where `read_bytes_max` is 0, this function and the four below are NULL.
+	 * Where `read_bytes_max` is 0, the functions for grants and reads below are NULL;
+	 * and so are this one and its counterpart, unless the device places by itself.
 	 */
 	int (*register_memory)(struct mmc_endpoint *endpoint,
 			       const void *memory, size_t nbytes,

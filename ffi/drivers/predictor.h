@@ -22,6 +22,13 @@ struct mmc_prediction {
 	uint32_t position; /* among the datagrams of its subgroup */
 };
 
+/* Where the payloads of one sender belong, in order of their indices, without gaps. */
+struct mmc_destination {
+	uint8_t *memory; /* NULL: none of them may be placed */
+	uint64_t nbytes;
+	uint32_t first; /* the index in the header of the first one */
+};
+
 /* How far the datagrams of a subgroup have been predicted. */
 struct mmc_cursor {
 	uint32_t subgroup;
@@ -33,7 +40,7 @@ struct mmc_cursor {
 struct mmc_predictor {
 	const void *context;	  /* the first argument of each function */
 	struct mmc_region region; /* the registered memory with all places */
-	/* All places: these `nbytes`, in which adjacent blocks lie in order. */
+	/* All places lie in these `nbytes`, if they are predicted: adjacent, in order. */
 	uint8_t *memory;
 	uint64_t nbytes;
 	uint64_t cookie; /* of events that tell what the device has placed */
@@ -62,6 +69,10 @@ struct mmc_predictor {
 	 */
 	bool (*locate)(const void *context, const uint8_t *place,
 		       uint32_t *subgroup, uint32_t *position);
+
+	/* Returns where what a rank sends belongs, for a device that places by itself. */
+	struct mmc_destination (*destination)(const void *context,
+					      uint32_t source);
 };
 
 #endif

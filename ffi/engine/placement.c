@@ -6,17 +6,17 @@
 #include "engine/predictor.h"
 
 /*
- * Returns whether chunks may arrive soon. What is predicted needs the schedule, which is
- * known once all ranks have entered. A device that predicts nothing is told before this
- * rank lets others send.
+ * Returns whether the device can tell where chunks belong that may arrive soon. What is
+ * predicted needs equal blocks, and the schedule, which is known once all ranks have
+ * entered. A device that predicts nothing is told before this rank lets others send.
  */
-static bool may_arrive(const struct mmc_request *request)
+static bool can_be_located(const struct mmc_request *request)
 {
 	enum mmc_op_state state = request->op->state;
 
-	return state == MMC_OP_FLOW ||
-	       (state == MMC_OP_ENTRY &&
-		request->stream->team->endpoint->places_by_itself);
+	if (request->stream->team->endpoint->places_by_itself)
+		return state == MMC_OP_ENTRY || state == MMC_OP_FLOW;
+	return state == MMC_OP_FLOW && mmc_request_is_predictable(request);
 }
 
 /*
@@ -27,10 +27,25 @@ static bool may_place_directly(const struct mmc_request *request)
 {
 	const struct mmc_op *op = request->op;
 
-	return !request->unplaceable && op != NULL && may_arrive(request) &&
-	       op->mode == MMC_OP_STAGED &&
-	       mmc_request_is_predictable(request) &&
-	       op->npresent < op->layout.nchunks;
+	return !request->unplaceable && op != NULL && can_be_located(request) &&
+	       op->mode == MMC_OP_STAGED && op->npresent < op->layout.nchunks;
+}
+
+/* Returns at how many bytes from `base` the last place of an operation ends. */
+static uint64_t extent_bytes(const struct mmc_request *request)
+{
+	const struct mmc_operation *operation = &request->operation;
+	uint32_t nranks = request->op->layout.nranks;
+	uint64_t nbytes = 0;
+
+	if (operation->offsets_bytes == NULL)
+		return request->op->layout.total_bytes;
+	for (uint32_t r = 0; r < nranks; r++)
+		if (operation->blocks_bytes[r] > 0)
+			nbytes = mmc_max_u64(
+				nbytes, operation->offsets_bytes[r] +
+						operation->blocks_bytes[r]);
+	return nbytes;
 }
 
 static void begin_placement(struct mmc_request *request)
@@ -38,7 +53,7 @@ static void begin_placement(struct mmc_request *request)
 	struct mmc_stream *stream = request->stream;
 	struct mmc_team *team = stream->team;
 	struct mmc_endpoint *endpoint = team->endpoint;
-	uint64_t nbytes = request->op->layout.total_bytes;
+	uint64_t nbytes = extent_bytes(request);
 	struct mmc_predictor predictor = mmc_request_predictor(request);
 
 	predictor.memory = request->base;

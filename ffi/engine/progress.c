@@ -253,7 +253,7 @@ static bool progress_team(struct mmc_engine *engine, struct mmc_team *team)
 	bool busy = nevents > 0;
 
 	/* The device must be ready before a stream tells others that they may send. */
-	if (team->options.zero_copy && team->endpoint->places_by_itself)
+	if (team->endpoint->places_by_itself)
 		mmc_team_begin_placement(team);
 	for (uint32_t i = 0; i < team->nstreams; i++)
 		if (team->streams[i] != NULL)

@@ -3,7 +3,7 @@
 
 #include "engine/state.h"
 
-bool mmc_team_can_register(const struct mmc_team *team)
+bool mmc_team_can_grant(const struct mmc_team *team)
 {
 	return team->endpoint->read_bytes_max > 0;
 }
@@ -14,7 +14,7 @@ int mmc_team_register(struct mmc_team *team, const void *memory, size_t nbytes,
 	struct mmc_endpoint *endpoint = team->endpoint;
 	int rv;
 
-	if (!mmc_team_can_register(team))
+	if (!mmc_team_can_grant(team) && !endpoint->places_by_itself)
 		return -MMC_ENODEV;
 	rv = endpoint->driver->register_memory(endpoint, memory, nbytes,
 					       region);

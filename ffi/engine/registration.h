@@ -12,8 +12,8 @@
 
 struct mmc_team;
 
-/* Returns whether the team's endpoint can register memory. */
-bool mmc_team_can_register(const struct mmc_team *team);
+/* Returns whether this rank can let another one read its memory. */
+bool mmc_team_can_grant(const struct mmc_team *team);
 
 /*
  * Registers the `nbytes` at `memory`, and counts that in `counters`. Returns 0 with
@@ -28,7 +28,7 @@ void mmc_team_deregister(struct mmc_team *team, struct mmc_region *region);
 /*
  * Lets the right neighbour read the `nbytes` at `memory`, in `region` if that is not
  * NULL; if it is, the grant also registers the memory. Returns 0 with `grant` written, or
- * a negative error. The endpoint can register memory.
+ * a negative error. mmc_team_can_grant() holds.
  */
 int mmc_team_grant(struct mmc_team *team, const struct mmc_region *region,
 		   const void *memory, size_t nbytes, struct mmc_grant *grant);

@@ -39,7 +39,8 @@ static struct mmc_request *new_request(struct mmc_stream *stream,
 	request->memory_bytes = memory_bytes;
 	mmc_count(&stream->counters, MMC_COUNT_ALLOCATIONS, 1);
 	if (request->memory != NULL &&
-	    stream->options.repair == MMC_REPAIR_READ)
+	    stream->options.repair == MMC_REPAIR_READ &&
+	    mmc_team_can_grant(stream->team))
 		request->registered =
 			mmc_team_register(stream->team, request->memory,
 					  memory_bytes, &stream->counters,

@@ -6,12 +6,16 @@
 #include <mpimcast/abi/nic.h>
 
 #include "drivers/driver.h"
+#include "firmware/machine.h"
 
 /* What the device and the firmware share: it lies behind the program's own memory. */
 extern struct mmc_nic mmc_nic;
 
 /* Returns the memory at an offset of the ABI. */
-void *mmc_nic_memory(uint64_t offset);
+static inline void *mmc_nic_memory(uint64_t offset)
+{
+	return (void *)(MMC_MACHINE_MEMORY + offset);
+}
 
 /*
  * Opens the only endpoint that there is; `*buffer_bytes` says how many bytes of chunks

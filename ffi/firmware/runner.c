@@ -8,8 +8,6 @@
 #include "firmware/machine.h"
 #include "firmware/nic.h"
 #include "server/server.h"
-#include "support/bits.h"
-#include "support/error.h"
 
 static void ring(void *context)
 {
@@ -17,22 +15,14 @@ static void ring(void *context)
 	mmc_nic_ring_host();
 }
 
-/* All results lie in the adapter's memory: they are the host's only region. */
 static int map(void *context, uint32_t number, uint64_t nbytes, void **memory)
 {
-	(void)context;
-	if (number != 0 || nbytes > mmc_nic.region_bytes) {
-		mmc_error_set("an adapter uses no other memory than its own");
-		return -MMC_EINVAL;
-	}
-	*memory = mmc_nic_memory(mmc_nic.region_offset);
-	return 0;
+	return mmc_memory_map(context, (int)number, nbytes, memory);
 }
 
 static void unmap(void *context, void *memory)
 {
-	(void)context;
-	(void)memory;
+	mmc_memory_free(context, memory);
 }
 
 static const struct mmc_server_host host = {
@@ -63,7 +53,8 @@ int main(void)
 	mmc_machine_listen();
 	if (mmc_engine_create_stepped(&engine) != 0 ||
 	    mmc_server_create(engine, mmc_nic_memory(mmc_nic.bridge_offset),
-			      mmc_nic.bridge_bytes, &host, NULL, &server) != 0)
+			      mmc_nic.bridge_bytes, &host, engine,
+			      &server) != 0)
 		return 4;
 	while (!mmc_server_is_broken(server)) {
 		bool busy;

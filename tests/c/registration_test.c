@@ -18,7 +18,7 @@ static void registered_and_ended(void)
 	uint8_t memory[100];
 
 	hub_open(&readable);
-	CHECK(mmc_team_can_register(hub[0].team));
+	CHECK(mmc_team_can_grant(hub[0].team));
 	CHECK_EQ(mmc_team_register(hub[0].team, memory, 100, &counters,
 				   &region),
 		 0);
@@ -46,7 +46,7 @@ static void failures_are_not_counted(void)
 
 	/* An endpoint that cannot read memory is not even asked. */
 	hub_open(&(struct hub_options){ .nranks = 2, .nplayed = 1 });
-	CHECK(!mmc_team_can_register(hub[0].team));
+	CHECK(!mmc_team_can_grant(hub[0].team));
 	CHECK_EQ(mmc_team_register(hub[0].team, memory, 100, &counters,
 				   &region),
 		 -MMC_ENODEV);

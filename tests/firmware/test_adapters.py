@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -25,14 +26,20 @@ LOSSES = "explain_adapters or test_large or (test_results and dup and loss)"
 SOME = {
     "copy": LOSSES,
     "dma": f"{LOSSES} or stops or many or derived or (test_settings and odd)",
+    "uc": f"{LOSSES} or many or (test_settings and all)",
 }
+# Whether the device places payloads, and whether it writes them as they arrive.
+WAYS = {"copy": (False, False), "dma": (True, False), "uc": (True, True)}
 
 ENDS_S = 20
 
 
 @contextmanager
 def adapters(mode: str) -> Iterator[str]:
-    """Run emulated adapters that place payloads in this way; yield their name."""
+    """Run emulated adapters that place payloads in this way; yield their name.
+
+    In the end, payloads must have gone that way and no other.
+    """
     require_tool("qemu-system-riscv64")
     folder = cmake.configure(
         "asan", "MPIMCAST_TESTS=ON", "MPIMCAST_SANITIZE=address,undefined"
@@ -51,12 +58,14 @@ def adapters(mode: str) -> Iterator[str]:
             yield name
             process.send_signal(signal.SIGTERM)
             assert process.wait(ENDS_S) == 0
+            counts = re.findall("[0-9]+", process.stdout.read())
+            assert tuple(int(count) > 0 for count in counts) == WAYS[mode]
         finally:
             process.kill()
 
 
 @pytest.mark.timeout(run_mpi.RUN_LIMIT_S + 60)
-@pytest.mark.parametrize("mode", ["copy", "dma"])
+@pytest.mark.parametrize("mode", WAYS)
 def test_results(mode: str, long: bool) -> None:
     """Unmodified programs get the MPI library's results from adapters on 4 ranks.
 

@@ -32,8 +32,8 @@ MAY_INCLUDE = {
     "engine": rf"{SYSTEM}|support/.*|engine/.*|drivers/.*|core/.*|mpimcast/.*",
     "firmware": (
         rf"{FREESTANDING}|std(arg|io|lib|noreturn)\.h|string\.h|support/.*|firmware/.*|"
-        r"engine/.*|drivers/(driver|protect/secret)\.h|server/server\.h|"
-        r"offload/ring\.h|mpimcast/.*"
+        r"engine/.*|drivers/(driver|predictor|protect/secret)\.h|server/server\.h|"
+        r"core/wire/header\.h|offload/ring\.h|mpimcast/.*"
     ),
     "node": rf"{SYSTEM}|support/.*|node/.*|mpimcast/.*",
     "offload": rf"{SYSTEM}|support/.*|offload/.*|mpimcast/.*",

@@ -2,8 +2,9 @@
 /*
  * Emulated network adapters: `adapter NAME IMAGE MODE` attaches ranks as the proxy NAME
  * would, and gives each team an adapter of its own, whose processor runs the firmware
- * IMAGE. MODE is `copy` or `dma`: how payloads get to the host's memory. SIGTERM ends the
- * program once all ranks have detached.
+ * IMAGE. MODE says how payloads get to the host's memory, see enum mmc_nic_mode. SIGTERM
+ * ends the program once all ranks have detached; then it says how many payloads went which
+ * way.
  */
 #include <errno.h>
 #include <mpimcast/mmc.h>
@@ -40,6 +41,7 @@ struct adapter {
 
 static const char *image;
 static enum mmc_nic_mode mode;
+static uint64_t nplaced, nwritten; /* by all devices; use atomics */
 
 /* ---- the thread ---------------------------------------------------------- */
 
@@ -107,6 +109,9 @@ static void *run(void *argument)
 			doze(adapter);
 	}
 	device_close(&adapter->device);
+	__atomic_fetch_add(&nplaced, adapter->device.nplaced, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&nwritten, adapter->device.nwritten,
+			   __ATOMIC_RELAXED);
 	/* A host whose adapter has ended is detached. */
 	shutdown(adapter->attachment.socket, SHUT_RDWR);
 	return NULL;
@@ -231,6 +236,24 @@ static void drain(int number)
 	mmc_proxy_drain(service);
 }
 
+/* Writes the mode of this name. Returns false if there is none. */
+static bool parse_mode(const char *name)
+{
+	static const char *const names[] = {
+		[MMC_NIC_COPY] = "copy",
+		[MMC_NIC_DMA] = "dma",
+		[MMC_NIC_UC] = "uc",
+	};
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (strcmp(name, names[i]) != 0)
+			continue;
+		mode = (enum mmc_nic_mode)i;
+		return true;
+	}
+	return false;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct mmc_service adapters = {
@@ -240,13 +263,11 @@ int main(int argc, char **argv)
 	};
 	int rv;
 
-	if (argc != 4 ||
-	    (strcmp(argv[3], "copy") != 0 && strcmp(argv[3], "dma") != 0)) {
-		fprintf(stderr, "usage: adapter NAME IMAGE copy|dma\n");
+	if (argc != 4 || !parse_mode(argv[3])) {
+		fprintf(stderr, "usage: adapter NAME IMAGE copy|dma|uc\n");
 		return 2;
 	}
 	image = argv[2];
-	mode = strcmp(argv[3], "dma") == 0 ? MMC_NIC_DMA : MMC_NIC_COPY;
 	rv = mmc_service_open(argv[1], &adapters, &service);
 	if (rv == 0) {
 		signal(SIGTERM, drain);
@@ -259,5 +280,7 @@ int main(int argc, char **argv)
 	if (rv != 0)
 		fprintf(stderr, "adapter: %s\n", mmc_last_error());
 	mmc_proxy_close(service);
+	printf("placed %llu, written %llu\n", (unsigned long long)nplaced,
+	       (unsigned long long)nwritten);
 	return rv == 0 ? 0 : 1;
 }

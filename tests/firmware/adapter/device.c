@@ -47,6 +47,31 @@ bool device_must_ring(struct device *device)
 
 /* ---- receiving ----------------------------------------------------------- */
 
+/*
+ * Writes the payload of a datagram to the registered buffer, if it carries the tag of that.
+ * Returns whether it does.
+ */
+static bool write_tagged(struct device *device, const struct mmc_event *event)
+{
+	uint32_t nbytes = event->nbytes - MMC_HEADER_BYTES;
+	struct mmc_header header;
+	uint64_t place =
+		buffer_place(&device->buffer, event, device->checksum, &header);
+
+	if (place == 0)
+		return false;
+	memcpy(device->memory + place, event->bytes + MMC_HEADER_BYTES, nbytes);
+	device->nwritten++;
+	tell(device, &(struct mmc_nic_event){
+			     .kind = MMC_NIC_ARRIVED,
+			     .nbytes = nbytes,
+			     .source = event->source,
+			     .cookie = device->buffer.told.cookie,
+			     .first = header.index,
+		     });
+	return true;
+}
+
 /* Puts a datagram in the next slot. Drops one that is too long for any. */
 static void fill(struct device *device, const struct mmc_event *event)
 {
@@ -64,9 +89,7 @@ static void fill(struct device *device, const struct mmc_event *event)
 			 nic->slots_offset + told.slot * nic->slot_bytes,
 			 nic->slot_bytes);
 
-	/* Over UDP a datagram lies in one piece. */
-	if (to == NULL || event->nbytes > nic->slot_bytes ||
-	    event->body != NULL)
+	if (to == NULL || event->nbytes > nic->slot_bytes)
 		return;
 	memcpy(to, event->bytes, event->nbytes);
 	mmc_ring_consume(ring);
@@ -86,7 +109,9 @@ static void tell_event(struct device *device, const struct mmc_event *event)
 
 	switch (event->kind) {
 	case MMC_EVENT_DATAGRAM:
-		fill(device, event);
+		/* Over UDP a datagram lies in one piece. */
+		if (event->body == NULL && !write_tagged(device, event))
+			fill(device, event);
 		return;
 	case MMC_EVENT_REFUSED:
 		told.kind = MMC_NIC_REFUSED;
@@ -200,6 +225,7 @@ static bool place(struct device *device)
 		if (from == NULL || to == NULL)
 			continue;
 		memcpy(to, from, placement.nbytes);
+		device->nplaced++;
 		tell(device,
 		     &(struct mmc_nic_event){
 			     .kind = MMC_NIC_PLACED,
@@ -229,6 +255,7 @@ static int open_endpoint(struct device *device, const uint8_t *body)
 	}
 	endpoint = device->endpoint;
 	device->nranks = options.nranks;
+	device->checksum = (enum mmc_checksum)options.checksum;
 	device->nic->endpoint = (struct mmc_nic_endpoint){
 		.address_bytes = endpoint->address_bytes,
 		.buffer_bytes = buffer_bytes,
@@ -238,6 +265,21 @@ static int open_endpoint(struct device *device, const uint8_t *body)
 		.train_datagrams = endpoint->train_datagrams,
 	};
 	return 0;
+}
+
+static int register_buffer(struct device *device, const uint8_t *body)
+{
+	struct mmc_nic_buffer told;
+	const uint8_t *table;
+
+	memcpy(&told, body, sizeof(told));
+	table = at(device, told.blocks_offset,
+		   device->nranks * sizeof(struct mmc_nic_block));
+	if (device->nic->mode != MMC_NIC_UC || table == NULL ||
+	    device->checksum == MMC_CHECKSUM_FULL)
+		return -MMC_EINVAL;
+	return buffer_register(&device->buffer, device->nic, &told,
+			       (const void *)table, device->nranks);
 }
 
 static int answer(struct device *device)
@@ -266,6 +308,13 @@ static int answer(struct device *device)
 	    ask->body_bytes == sizeof(peer)) {
 		memcpy(&peer, body, sizeof(peer));
 		endpoint->driver->inquire(endpoint, peer);
+		return 0;
+	}
+	if (ask->question == MMC_NIC_REGISTER &&
+	    ask->body_bytes == sizeof(struct mmc_nic_buffer))
+		return register_buffer(device, body);
+	if (ask->question == MMC_NIC_DEREGISTER) {
+		buffer_deregister(&device->buffer);
 		return 0;
 	}
 	return -MMC_EINVAL;
@@ -317,4 +366,5 @@ void device_close(struct device *device)
 	if (device->endpoint != NULL)
 		device->endpoint->driver->close(device->endpoint);
 	device->endpoint = NULL;
+	buffer_deregister(&device->buffer);
 }

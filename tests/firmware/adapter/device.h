@@ -10,6 +10,7 @@
 #include <mpimcast/abi/nic.h>
 #include <stdbool.h>
 
+#include "buffer.h"
 #include "drivers/driver.h"
 
 struct device {
@@ -18,6 +19,10 @@ struct device {
 	uint64_t memory_bytes;
 	struct mmc_endpoint *endpoint; /* NULL until the firmware opens it */
 	uint32_t nranks;
+	enum mmc_checksum checksum;
+	struct buffer buffer;
+	uint64_t nplaced;  /* payloads that the firmware had placed */
+	uint64_t nwritten; /* payloads that were written to a buffer */
 	bool rings; /* something was told to the firmware since it was last rung for */
 };
 

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define MMC_NIC_MAGIC UINT32_C(0x434e4d4d) /* "MMNC" */
-#define MMC_NIC_VERSION UINT32_C(1)
+#define MMC_NIC_VERSION UINT32_C(2)
 
 /* Entries of the rings: powers of two. */
 #define MMC_NIC_EVENTS 2048
@@ -28,6 +28,12 @@
 enum mmc_nic_mode {
 	MMC_NIC_COPY = 0, /* the firmware's processor copies them */
 	MMC_NIC_DMA = 1,  /* the device does, by `placements` */
+	/*
+	 * The device writes them where they belong as they arrive, as by RDMA writes over
+	 * unreliable connections, if they carry the tag of the registered buffer. Other
+	 * payloads are placed as by MMC_NIC_DMA.
+	 */
+	MMC_NIC_UC = 2,
 };
 
 enum mmc_nic_event_kind {
@@ -38,6 +44,11 @@ enum mmc_nic_event_kind {
 		4, /* `error`: see MMC_EVENT_BROKEN of drivers/driver.h */
 	MMC_NIC_ALIVE = 5, /* the process of `source` exists */
 	MMC_NIC_GONE = 6,  /* the process of `source` has ended */
+	/*
+	 * The payload of chunk `first` of `source`, `nbytes` long, is in the registered
+	 * buffer, whose `cookie` it is. It has taken no slot.
+	 */
+	MMC_NIC_ARRIVED = 7,
 };
 
 /* What the device tells the firmware. */
@@ -50,8 +61,9 @@ struct mmc_nic_event {
 	uint32_t from_port;
 	int32_t error;
 	uint32_t refusal; /* enum mmc_refusal */
-	uint64_t cookie;  /* of the placement */
-	uint8_t reserved[24];
+	uint64_t cookie;  /* of the placement, or of the buffer */
+	uint32_t first;	  /* of MMC_NIC_ARRIVED: the chunk */
+	uint8_t reserved[20];
 };
 
 /*
@@ -78,12 +90,50 @@ struct mmc_nic_placement {
 	uint64_t cookie;
 };
 
+/*
+ * A tagged buffer: the result of one operation, into which the device writes payloads by
+ * itself. A device that has RDMA writes finds in a packet the key of a memory and an offset
+ * in it. Multicast has one packet for all receivers, whose memories differ. So here the
+ * header is the tag: channel, epoch and sender stand for a key of that sender's block, for
+ * each sender has one of its own; the index of the chunk stands for the offset; and index
+ * and payload's length, which MMC_NIC_ARRIVED tells, stand for the immediate of a write.
+ *
+ * The device writes nothing outside of the sender's block, and nothing but chunks that are
+ * sent for the first time, whole and with a right header; all else goes to a slot. Where
+ * the checksum of payloads (MMC_CHECKSUM_FULL) is the engine's, no buffer is registered.
+ */
+struct mmc_nic_buffer {
+	uint64_t channel; /* with the bits of MMC_CHANNEL_MASK alone */
+	uint64_t cookie;
+	uint64_t blocks_offset; /* of struct mmc_nic_block [nranks] */
+	uint32_t epoch;
+	uint32_t chunk_bytes;
+};
+
+/* Where the payloads of one sender belong: adjacent, and all full but the last. */
+struct mmc_nic_block {
+	uint64_t offset;
+	uint64_t nbytes; /* 0: nothing of this sender is written */
+	uint32_t first;	 /* the first of its chunks */
+	uint32_t reserved;
+};
+
 /* What the firmware asks of the device, with arguments or an answer at `body_offset`. */
 enum mmc_nic_question {
 	MMC_NIC_OPEN = 1,    /* struct mmc_team_options: open the endpoint */
 	MMC_NIC_ADDRESS = 2, /* answers uint8_t [address_bytes] */
 	MMC_NIC_CONNECT = 3, /* uint8_t [nranks][address_bytes] */
 	MMC_NIC_INQUIRE = 4, /* uint32_t peer */
+	/*
+	 * struct mmc_nic_buffer: write there, and in no other buffer, from now on. The
+	 * device keeps a copy of it and its blocks.
+	 */
+	MMC_NIC_REGISTER = 5,
+	/*
+	 * Nothing: write in no buffer. Once this is answered nothing is written any more;
+	 * and what was written before, the events before the answer have told.
+	 */
+	MMC_NIC_DEREGISTER = 6,
 };
 
 struct mmc_nic_ask {
@@ -129,8 +179,10 @@ struct mmc_nic {
 	uint32_t slot[MMC_NIC_SLOTS]; /* the numbers of slots to fill */
 };
 
-_Static_assert(sizeof(struct mmc_nic_event) == 64, "version 1");
-_Static_assert(sizeof(struct mmc_nic_send) == 64, "version 1");
-_Static_assert(sizeof(struct mmc_nic_placement) == 32, "version 1");
+_Static_assert(sizeof(struct mmc_nic_event) == 64, "version 2");
+_Static_assert(sizeof(struct mmc_nic_send) == 64, "version 2");
+_Static_assert(sizeof(struct mmc_nic_placement) == 32, "version 2");
+_Static_assert(sizeof(struct mmc_nic_buffer) == 32, "version 2");
+_Static_assert(sizeof(struct mmc_nic_block) == 24, "version 2");
 
 #endif

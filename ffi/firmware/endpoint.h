@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of the driver of an adapter's device share. */
+#ifndef MMC_FIRMWARE_ENDPOINT_H
+#define MMC_FIRMWARE_ENDPOINT_H
+
+#include "firmware/nic.h"
+#include "offload/ring.h"
+
+struct mmc_adapter {
+	struct mmc_endpoint endpoint;
+	uint32_t nranks;
+	uint32_t chunk_bytes;
+	struct mmc_nic_block *blocks; /* [nranks] of the registered buffer */
+	uint32_t nstale;     /* events, none of which is about that buffer */
+	uint8_t *slots;	     /* [MMC_NIC_SLOTS][slot_bytes] */
+	uint64_t slot_bytes; /* of the longest datagram, rounded up */
+	uint8_t *heads;	     /* [MMC_NIC_SENDS][head_bytes] */
+	uint64_t head_bytes;
+	/* Of each slot: the engine's hold on it, and the placements from it. */
+	uint16_t nholds[MMC_NIC_SLOTS];
+	uint32_t handed[MMC_NIC_SLOTS]; /* slots of the latest poll's events */
+	uint32_t nhanded;
+};
+
+/* Returns the offset of the ABI that memory has. */
+static inline uint64_t mmc_nic_offset(const void *memory)
+{
+	return (uint64_t)memory - MMC_MACHINE_MEMORY;
+}
+
+/* Returns whether memory is the host's: it does not change while an operation needs it. */
+static inline bool mmc_nic_is_hosts(const void *memory)
+{
+	return mmc_nic_offset(memory) - mmc_nic.region_offset <
+	       mmc_nic.region_bytes;
+}
+
+/* Rings for the device, if it sleeps. */
+void mmc_nic_ring_device(void);
+
+/* Asks the device, and waits for its answer. Returns the answer's status. */
+int mmc_nic_ask(enum mmc_nic_question question, const void *body,
+		uint32_t nbytes);
+
+/* Gives a slot to the device, which fills it again. */
+void mmc_nic_post(uint32_t slot);
+
+/* These are functions of the driver: see drivers/driver.h. */
+int mmc_nic_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
+		 unsigned nmax);
+int mmc_nic_place(struct mmc_endpoint *endpoint, void *to,
+		  const struct mmc_event *datagrams, uint32_t ndatagrams,
+		  uint32_t head_bytes, uint64_t cookie);
+int mmc_nic_register(struct mmc_endpoint *endpoint, const void *memory,
+		     size_t nbytes, struct mmc_region *region);
+void mmc_nic_deregister(struct mmc_endpoint *endpoint,
+			struct mmc_region *region);
+int mmc_nic_begin(struct mmc_endpoint *endpoint,
+		  const struct mmc_predictor *predictor);
+int mmc_nic_end(struct mmc_endpoint *endpoint, bool forget);
+
+#endif

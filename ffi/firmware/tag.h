@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Finds out whether a datagram carries the tag of a registered buffer (mpimcast/abi/nic.h). */
+#ifndef MMC_FIRMWARE_TAG_H
+#define MMC_FIRMWARE_TAG_H
+
+#include <mpimcast/abi/nic.h>
+
+#include "core/wire/header.h"
+#include "support/bits.h"
+
+/*
+ * Returns at which offset the payload belongs, `nbytes` long, of a datagram with this header
+ * from the sender whose block is `block`; 0 if it does not belong in the buffer. No block
+ * begins at 0, where the memory of the adapter's own program lies.
+ */
+static inline uint64_t mmc_tag_place(const struct mmc_nic_buffer *buffer,
+				     const struct mmc_nic_block *block,
+				     const struct mmc_header *header,
+				     uint64_t nbytes)
+{
+	/* It is too large if the chunk comes before the block's. */
+	uint64_t at =
+		(uint64_t)(header->index - block->first) * buffer->chunk_bytes;
+
+	/* Repairs and messages have higher indices than the mask has. */
+	if (header->epoch != buffer->epoch ||
+	    (header->channel & MMC_CHANNEL_MASK) != buffer->channel ||
+	    header->index > MMC_INDEX_MASK || at >= block->nbytes ||
+	    nbytes != mmc_min_u64(buffer->chunk_bytes, block->nbytes - at))
+		return 0;
+	return block->offset + at;
+}
+
+#endif
