@@ -77,7 +77,7 @@ def _measuring(part: str) -> list[str | Path]:
         layer = ("ffi/drivers/wrapper.c", *_sources("drivers/protect", "support"))
         return ["tests/c/instructions_protect.c", *layer]
     drivers = ("ffi/drivers/placement.c", "ffi/drivers/udp/batch.c")
-    core = ("ffi/engine/predictor.c", *_sources("core/*"))
+    core = ("ffi/engine/destination.c", "ffi/engine/predictor.c", *_sources("core/*"))
     return ["tests/c/instructions.c", *drivers, *core]
 
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/predictor.h"
 
+#include "engine/destination.h"
+
 #include "support/bits.h"
 
 /* A sender's turn in a chain. */
@@ -150,28 +152,6 @@ static bool locate(const void *context, const uint8_t *place,
 	return true;
 }
 
-/*
- * Implements `destination` of struct mmc_predictor; `context` is the request. This rank's
- * own block is the user's: nobody may write there.
- */
-static struct mmc_destination find_destination(const void *context,
-					       uint32_t source)
-{
-	const struct mmc_request *request = context;
-	const struct mmc_op *op = request->op;
-	const uint64_t *offsets_bytes = request->operation.offsets_bytes;
-	struct mmc_block block = mmc_layout_block(&op->layout, source);
-	uint8_t *memory = request->base + (offsets_bytes != NULL
-						   ? offsets_bytes[source]
-						   : block.offset_bytes);
-
-	return (struct mmc_destination){
-		.memory = source == op->config.rank ? NULL : memory,
-		.nbytes = block.nbytes,
-		.first = block.first,
-	};
-}
-
 struct mmc_predictor mmc_request_predictor(const struct mmc_request *request)
 {
 	const struct mmc_op *op = request->op;
@@ -186,6 +166,6 @@ struct mmc_predictor mmc_request_predictor(const struct mmc_request *request)
 		.seek = seek,
 		.predict = predict,
 		.locate = locate,
-		.destination = find_destination,
+		.destination = mmc_request_destination,
 	};
 }

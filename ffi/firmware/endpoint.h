@@ -3,16 +3,38 @@
 #ifndef MMC_FIRMWARE_ENDPOINT_H
 #define MMC_FIRMWARE_ENDPOINT_H
 
+#include "firmware/hart.h"
 #include "firmware/nic.h"
 #include "offload/ring.h"
+
+/* Where the first hart learns what has happened: by the device, or by another hart. */
+struct mmc_inlet {
+	struct mmc_hart *hart; /* NULL: the device tells, in the first queue */
+	struct mmc_offload_ring *ring;
+	const struct mmc_nic_event *events; /* [MMC_NIC_EVENTS] */
+	/* Whether the hart was behind, how many events it had taken in, and when. */
+	bool behind;
+	uint32_t nseen;
+	uint64_t seen_ns;
+};
 
 struct mmc_adapter {
 	struct mmc_endpoint endpoint;
 	uint32_t nranks;
 	uint32_t chunk_bytes;
 	struct mmc_nic_block *blocks; /* [nranks] of the registered buffer */
-	uint32_t nstale;     /* events, none of which is about that buffer */
-	uint8_t *slots;	     /* [MMC_NIC_SLOTS][slot_bytes] */
+	uint64_t nregistered;	      /* buffers until now */
+	/* The cookie of the registered buffer's events, 0 for none; and the engine's. */
+	uint64_t registered;
+	uint64_t cookie;
+	struct mmc_inlet inlets[MMC_NIC_HARTS_MAX]; /* one for each queue */
+	uint32_t npolls;
+	uint64_t *
+		claimed; /* the bitmaps of the harts, for the buffer's chunks */
+	size_t claimed_bytes; /* of each bitmap, at most */
+	uint32_t stopped;  /* the number of a hart that has stopped; 0: none */
+	bool told_stopped; /* the engine knows */
+	uint8_t *slots;	   /* [MMC_NIC_SLOTS][slot_bytes] */
 	uint64_t slot_bytes; /* of the longest datagram, rounded up */
 	uint8_t *heads;	     /* [MMC_NIC_SENDS][head_bytes] */
 	uint64_t head_bytes;
@@ -21,6 +43,18 @@ struct mmc_adapter {
 	uint32_t handed[MMC_NIC_SLOTS]; /* slots of the latest poll's events */
 	uint32_t nhanded;
 };
+
+/* Returns how many slots each queue has. */
+static inline uint32_t mmc_nic_nslots(void)
+{
+	return MMC_NIC_SLOTS / mmc_nic.nqueues;
+}
+
+/* Returns for how long a hart may do nothing: others must still hear of it in TIMEOUT. */
+static inline uint64_t mmc_nic_patience_ns(const struct mmc_adapter *adapter)
+{
+	return adapter->endpoint.timeout_ns / 4;
+}
 
 /* Returns the offset of the ABI that memory has. */
 static inline uint64_t mmc_nic_offset(const void *memory)
@@ -41,6 +75,15 @@ void mmc_nic_ring_device(void);
 /* Asks the device, and waits for its answer. Returns the answer's status. */
 int mmc_nic_ask(enum mmc_nic_question question, const void *body,
 		uint32_t nbytes);
+
+/* Interrupts the harts for which the device has rung the first one's bell. */
+void mmc_nic_relay(void);
+
+/*
+ * Notes that a hart has stopped: the device places nothing more for it, and the team breaks
+ * down.
+ */
+void mmc_nic_stop(struct mmc_adapter *adapter, uint32_t number);
 
 /* Gives a slot to the device, which fills it again. */
 void mmc_nic_post(uint32_t slot);

@@ -22,7 +22,11 @@
 #define TICK_NS 100
 #define TIMER ((volatile uint64_t *)0x02004000)
 
-/* Bits of the register `mie`: interrupts of the timer, and of devices. */
+/* A word for each hart, which is interrupted while it is 1. */
+#define HARTS ((volatile uint32_t *)0x02000000)
+
+/* Bits of the register `mie`: interrupts of harts, of the timer, and of devices. */
+#define MIE_HARTS (1 << 3)
 #define MIE_TIMER (1 << 7)
 #define MIE_DEVICES (1 << 11)
 
@@ -51,7 +55,22 @@ void mmc_machine_listen(void)
 	*PLIC_PRIORITY = 1;
 	*PLIC_ENABLE = 1 << PLIC_SOURCE;
 	UART_INTERRUPTS = UART_RECEIVED;
-	__asm__ volatile("csrw mie, %0" : : "r"(MIE_TIMER | MIE_DEVICES));
+	__asm__ volatile("csrw mie, %0"
+			 :
+			 : "r"(MIE_HARTS | MIE_TIMER | MIE_DEVICES));
+}
+
+void mmc_machine_interrupt(uint32_t hart)
+{
+	HARTS[hart] = 1;
+}
+
+/* The hart's register `mie` has been set when it began: see start.S. */
+void mmc_machine_sleep(uint32_t hart)
+{
+	__asm__ volatile("wfi" : : : "memory");
+	HARTS[hart] = 0;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 /*
@@ -65,7 +84,7 @@ void mmc_machine_doze(uint64_t limit_ns)
 	uint32_t source;
 
 	*TIMER = limit < UINT64_MAX - now ? now + limit : UINT64_MAX;
-	__asm__ volatile("wfi" : : : "memory");
+	mmc_machine_sleep(0);
 	while (UART_STATUS & UART_RECEIVED)
 		(void)UART_DATA;
 	source = *PLIC_CLAIM;

@@ -15,8 +15,17 @@ uint64_t mmc_machine_now_ns(void);
 /* Lets bytes that come on the serial line end a sleep: they are the device's doorbell. */
 void mmc_machine_listen(void);
 
-/* Sleeps until a byte comes on the serial line, or for at most `limit_ns`. */
+/*
+ * Sleeps, as the first hart, until a byte comes on the serial line, or the hart is
+ * interrupted, or for at most `limit_ns`.
+ */
 void mmc_machine_doze(uint64_t limit_ns);
+
+/* Has a hart begin, or ends its sleep if it sleeps, now or later. */
+void mmc_machine_interrupt(uint32_t hart);
+
+/* Sleeps, as a hart with this number that is not the first, until it is interrupted. */
+void mmc_machine_sleep(uint32_t hart);
 
 /* Rings the device's bell, by a byte on the serial line. */
 void mmc_machine_ring(void);

@@ -28,8 +28,19 @@ void mmc_nic_ring_host(void)
 
 bool mmc_nic_arm(void)
 {
-	mmc_ring_arm(&mmc_nic.events);
-	return mmc_ring_count(&mmc_nic.events) != 0;
+	struct mmc_offload_ring *events = &mmc_nic.queue[0].events;
+	bool come;
+
+	mmc_ring_arm(events);
+	come = mmc_ring_count(events) != 0;
+	for (uint32_t i = 1; i < mmc_nic.nqueues; i++) {
+		struct mmc_offload_ring *told = &mmc_harts[i]->told;
+
+		mmc_ring_arm(told);
+		come |= mmc_ring_count(told) != 0 ||
+			mmc_ring_see(&mmc_nic.queue[i].rung) != 0;
+	}
+	return come;
 }
 
 /* ---- questions ----------------------------------------------------------- */
@@ -140,13 +151,15 @@ static unsigned nic_fds(struct mmc_endpoint *endpoint, int *fds,
 	return 0;
 }
 
-/* The device is closed with the machine: it serves one team. */
+/*
+ * The device is closed with the machine: it serves one team. Until then it may fill slots,
+ * and the harts look at them.
+ */
 static void nic_close(struct mmc_endpoint *endpoint)
 {
 	struct mmc_adapter *adapter = (struct mmc_adapter *)endpoint;
 
 	mmc_nic_flush();
-	free(adapter->slots);
 	free(adapter->heads);
 	free(adapter->blocks);
 	free(adapter);
@@ -160,7 +173,8 @@ static void nic_close(struct mmc_endpoint *endpoint)
 static const struct mmc_driver copying_driver = { COMMON };
 static const struct mmc_driver placing_driver = { COMMON,
 						  .place = mmc_nic_place };
-static const struct mmc_driver writing_driver = {
+/* Of a device that tells of chunks alone, with or without the help of other harts. */
+static const struct mmc_driver telling_driver = {
 	COMMON,
 	.place = mmc_nic_place,
 	.begin_placement = mmc_nic_begin,
@@ -168,6 +182,64 @@ static const struct mmc_driver writing_driver = {
 	.register_memory = mmc_nic_register,
 	.deregister_memory = mmc_nic_deregister,
 };
+
+/*
+ * Decides how many queues there are: one for each hart. The engine must see what it is to
+ * compute a checksum of; and what processors copy, the first alone does, lest two of them
+ * write to one place.
+ */
+static uint32_t count_queues(const struct mmc_team_options *options)
+{
+	uint32_t nqueues = mmc_min_u32(mmc_nic.nharts, options->subgroups);
+
+	if (mmc_nic.mode == MMC_NIC_COPY ||
+	    options->checksum == MMC_CHECKSUM_FULL)
+		return 1;
+	return mmc_min_u32(nqueues, MMC_NIC_HARTS_MAX);
+}
+
+/* Allocates another hart, and posts its slots. Returns NULL if there is no memory. */
+static struct mmc_hart *make_hart(const struct mmc_adapter *adapter,
+				  uint32_t number, enum mmc_checksum checksum)
+{
+	struct mmc_hart *hart = aligned_alloc(ALIGN_BYTES, sizeof(*hart));
+	uint32_t nslots = mmc_nic_nslots();
+
+	if (hart == NULL)
+		return NULL;
+	memset(hart, 0, sizeof(*hart));
+	hart->nic = &mmc_nic;
+	hart->queue = &mmc_nic.queue[number];
+	hart->slots = adapter->slots;
+	hart->number = number;
+	hart->first_slot = number * nslots;
+	hart->nslots = nslots;
+	hart->nranks = adapter->nranks;
+	hart->checksum = checksum;
+	/* The hart posts them when it begins. */
+	for (uint32_t i = 0; i < nslots; i++)
+		mmc_hart_return_slot(hart, hart->first_slot + i);
+	return hart;
+}
+
+/* Makes the harts, and has them begin. Returns whether there is memory for them. */
+static bool begin_harts(struct mmc_adapter *adapter, enum mmc_checksum checksum)
+{
+	for (uint32_t i = 1; i < mmc_nic.nqueues; i++) {
+		mmc_harts[i] = make_hart(adapter, i, checksum);
+		if (mmc_harts[i] == NULL)
+			return false;
+		adapter->inlets[i] = (struct mmc_inlet){
+			.hart = mmc_harts[i],
+			.ring = &mmc_harts[i]->told,
+			.events = mmc_harts[i]->telling,
+		};
+	}
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (uint32_t i = 1; i < mmc_nic.nqueues; i++)
+		mmc_machine_interrupt(i);
+	return true;
+}
 
 /* Allocates the memory for datagrams, and posts all slots. Returns whether it is there. */
 static bool allocate(struct mmc_adapter *adapter)
@@ -187,27 +259,35 @@ static bool allocate(struct mmc_adapter *adapter)
 		return false;
 	mmc_nic.slots_offset = mmc_nic_offset(adapter->slots);
 	mmc_nic.slot_bytes = adapter->slot_bytes;
-	for (uint32_t i = 0; i < MMC_NIC_SLOTS; i++)
+	for (uint32_t i = 0; i < mmc_nic_nslots(); i++)
 		mmc_nic_post(i);
+	adapter->inlets[0] = (struct mmc_inlet){
+		.ring = &mmc_nic.queue[0].events,
+		.events = mmc_nic.queue[0].event,
+	};
 	return true;
 }
 
-/* Chooses the driver. The engine must see what it is to compute a checksum of. */
+/* Chooses the driver: the engine must see what it is to compute a checksum of. */
 static const struct mmc_driver *choose(enum mmc_checksum checksum)
 {
 	if (mmc_nic.mode == MMC_NIC_COPY)
 		return &copying_driver;
-	return mmc_nic.mode == MMC_NIC_DMA || checksum == MMC_CHECKSUM_FULL
-		       ? &placing_driver
-		       : &writing_driver;
+	if (mmc_nic.nqueues > 1)
+		return &telling_driver;
+	return mmc_nic.mode == MMC_NIC_UC && checksum != MMC_CHECKSUM_FULL
+		       ? &telling_driver
+		       : &placing_driver;
 }
 
-static void describe(struct mmc_endpoint *endpoint, enum mmc_checksum checksum)
+static void describe(struct mmc_endpoint *endpoint,
+		     const struct mmc_team_options *options)
 {
 	const struct mmc_nic_endpoint *told = &mmc_nic.endpoint;
 
-	endpoint->driver = choose(checksum);
-	endpoint->places_by_itself = endpoint->driver == &writing_driver;
+	endpoint->driver = choose((enum mmc_checksum)options->checksum);
+	endpoint->places_by_itself = endpoint->driver == &telling_driver;
+	endpoint->timeout_ns = options->timeout_ns;
 	endpoint->address_bytes = told->address_bytes;
 	endpoint->has_buffer_per_source = told->has_buffer_per_source != 0;
 	endpoint->control_is_reliable = told->control_is_reliable != 0;
@@ -220,6 +300,7 @@ static void describe(struct mmc_endpoint *endpoint, enum mmc_checksum checksum)
 int mmc_nic_open(const struct mmc_team_options *options, uint32_t *buffer_bytes,
 		 struct mmc_endpoint **endpoint)
 {
+	enum mmc_checksum checksum = (enum mmc_checksum)options->checksum;
 	struct mmc_adapter *adapter = calloc(1, sizeof(*adapter));
 	int rv;
 
@@ -227,19 +308,21 @@ int mmc_nic_open(const struct mmc_team_options *options, uint32_t *buffer_bytes,
 		return -MMC_ENOMEM;
 	adapter->nranks = options->nranks;
 	adapter->chunk_bytes = options->chunk_bytes;
+	mmc_nic.nqueues = count_queues(options);
 	rv = mmc_nic_ask(MMC_NIC_OPEN, options, sizeof(*options));
 	if (rv == 0 && !allocate(adapter))
 		rv = -MMC_ENOMEM;
 	if (rv == 0 && mmc_nic.endpoint.address_bytes > MMC_ADDRESS_BYTES_MAX)
 		rv = -MMC_EIO;
+	if (rv == 0 && !begin_harts(adapter, checksum))
+		rv = -MMC_ENOMEM;
 	if (rv != 0) {
-		free(adapter->slots);
 		free(adapter->heads);
 		free(adapter->blocks);
 		free(adapter);
 		return rv;
 	}
-	describe(&adapter->endpoint, (enum mmc_checksum)options->checksum);
+	describe(&adapter->endpoint, options);
 	*buffer_bytes = mmc_nic.endpoint.buffer_bytes;
 	*endpoint = &adapter->endpoint;
 	return 0;

@@ -11,6 +11,12 @@
 /* What the device and the firmware share: it lies behind the program's own memory. */
 extern struct mmc_nic mmc_nic;
 
+/* The harts beside the first one; NULL where there is none. They are made with the endpoint. */
+extern struct mmc_hart *mmc_harts[MMC_NIC_HARTS_MAX];
+
+/* What such a hart runs: see start.S. */
+void mmc_hart_main(uint32_t number);
+
 /* Returns the memory at an offset of the ABI. */
 static inline void *mmc_nic_memory(uint64_t offset)
 {

@@ -5,9 +5,13 @@
  */
 #include "engine/engine.h"
 #include "engine/progress.h"
+#include "firmware/hart.h"
 #include "firmware/machine.h"
 #include "firmware/nic.h"
+#include "offload/ring.h"
 #include "server/server.h"
+
+struct mmc_hart *mmc_harts[MMC_NIC_HARTS_MAX];
 
 static void ring(void *context)
 {
@@ -39,6 +43,15 @@ static void doze(struct mmc_server *server, const struct mmc_engine *engine)
 	come |= mmc_nic_arm();
 	if (!come)
 		mmc_machine_doze(mmc_engine_idle_ns(engine));
+}
+
+void mmc_hart_main(uint32_t number)
+{
+	struct mmc_hart *hart = mmc_harts[number];
+
+	while (number < mmc_ring_see(&mmc_nic.nharts))
+		if (!mmc_hart_step(hart) && !mmc_hart_arm(hart))
+			mmc_machine_sleep(number);
 }
 
 int main(void)

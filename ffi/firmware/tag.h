@@ -8,6 +8,16 @@
 #include "core/wire/header.h"
 #include "support/bits.h"
 
+/* Returns how long the payload of a chunk is, which is one of the block's. */
+static inline uint32_t mmc_tag_bytes(const struct mmc_nic_buffer *buffer,
+				     const struct mmc_nic_block *block,
+				     uint32_t chunk)
+{
+	uint64_t at = (uint64_t)(chunk - block->first) * buffer->chunk_bytes;
+
+	return (uint32_t)mmc_min_u64(buffer->chunk_bytes, block->nbytes - at);
+}
+
 /*
  * Returns at which offset the payload belongs, `nbytes` long, of a datagram with this header
  * from the sender whose block is `block`; 0 if it does not belong in the buffer. No block

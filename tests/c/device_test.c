@@ -73,8 +73,9 @@ static void open_device(enum mmc_nic_mode mode)
 			.region_bytes = sizeof(memory.result),
 			.slots_offset = OFFSET(slots),
 			.slot_bytes = SLOT_BYTES,
-			.slots.nproduced = NSLOTS,
-			.slot = { 0, 1, 2, 3 },
+			.nqueues = 1,
+			.queue[0].slots.nproduced = NSLOTS,
+			.queue[0].slot = { 0, 1, 2, 3 },
 		},
 		.buffer = {
 			.channel = CHANNEL,
@@ -98,6 +99,7 @@ static void open_device(enum mmc_nic_mode mode)
 		.memory_bytes = sizeof(memory),
 		.endpoint = &endpoint,
 		.nranks = NRANKS,
+		.nsubgroups = 1,
 		.checksum = MMC_CHECKSUM_HEADER,
 	};
 }
@@ -122,9 +124,9 @@ static struct mmc_nic_event receive(uint32_t source,
 				    const struct mmc_header *header,
 				    uint32_t payload_bytes, uint8_t fill)
 {
-	struct mmc_offload_ring *ring = &memory.nic.events;
+	struct mmc_offload_ring *ring = &memory.nic.queue[0].events;
 	const struct mmc_nic_event *told =
-		&memory.nic.event[ring->nconsumed % MMC_NIC_EVENTS];
+		&memory.nic.queue[0].event[ring->nconsumed % MMC_NIC_EVENTS];
 
 	arrival = (struct mmc_event){
 		.kind = MMC_EVENT_DATAGRAM,
@@ -170,8 +172,10 @@ static void check_left(uint32_t source, struct mmc_header header,
 	CHECK_EQ(told.nbytes, MMC_HEADER_BYTES + payload_bytes);
 	CHECK(memcmp(memory.slots[told.slot], datagram, told.nbytes) == 0);
 	check_untouched(NULL, 0);
-	memory.nic.slot[memory.nic.slots.nproduced % MMC_NIC_SLOTS] = told.slot;
-	mmc_ring_produce(&memory.nic.slots);
+	memory.nic.queue[0]
+		.slot[memory.nic.queue[0].slots.nproduced % MMC_NIC_SLOTS] =
+		told.slot;
+	mmc_ring_produce(&memory.nic.queue[0].slots);
 }
 
 static void tagged_payloads_are_written(void)
@@ -191,7 +195,7 @@ static void tagged_payloads_are_written(void)
 	for (uint32_t i = 0; i < CHUNK_BYTES; i++)
 		CHECK_EQ(memory.result[1][CHUNK_BYTES + i], 3);
 	check_untouched(memory.result[1] + CHUNK_BYTES, CHUNK_BYTES);
-	CHECK_EQ(mmc_ring_count(&memory.nic.slots), NSLOTS);
+	CHECK_EQ(mmc_ring_count(&memory.nic.queue[0].slots), NSLOTS);
 	device_close(&device);
 }
 
@@ -243,7 +247,7 @@ static void damaged_headers_go_to_slots(void)
 			  MMC_CHECKSUM_HEADER);
 	datagram[15] ^= 1; /* now the next chunk, but for the checksum */
 	CHECK(device_progress(&device));
-	told = memory.nic.event[0];
+	told = memory.nic.queue[0].event[0];
 	CHECK_EQ(told.kind, MMC_NIC_DATAGRAM);
 	check_untouched(NULL, 0);
 	device_close(&device);

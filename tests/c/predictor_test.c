@@ -281,53 +281,6 @@ static void blocks_with_gaps_are_not_predictable(void)
 	CHECK(!mmc_request_is_predictable(&stage.request));
 }
 
-static struct mmc_destination destination(const struct stage *stage,
-					  uint32_t source)
-{
-	return stage->predictor.destination(stage->predictor.context, source);
-}
-
-/* A device that places by itself learns where others' blocks belong, and not this rank's. */
-static void each_block_but_the_own_belongs_somewhere(void)
-{
-	struct stage stage;
-
-	open_stage(&stage, 1);
-	for (uint32_t r = 0; r < NRANKS; r++) {
-		struct mmc_destination to = destination(&stage, r);
-
-		CHECK_EQ(to.first, r * BLOCK_CHUNKS);
-		CHECK_EQ(to.nbytes, BLOCK_BYTES);
-		if (r == THIS_RANK)
-			CHECK(to.memory == NULL);
-		else
-			CHECK(to.memory == stage.base + r * BLOCK_BYTES);
-	}
-}
-
-/* So it does for an Allgatherv whose blocks are uneven, and lie apart, in any order. */
-static void blocks_may_lie_apart(void)
-{
-	const uint64_t blocks_bytes[NRANKS] = { 40, 8, 16 };
-	const uint64_t offsets_bytes[NRANKS] = { 100, 60, 5 };
-	_Alignas(64) uint8_t memory[1024];
-	struct mmc_destination to;
-	struct stage stage;
-
-	open_stage(&stage, 1);
-	CHECK_EQ(mmc_layout_init_each(&stage.op.layout, NRANKS, blocks_bytes,
-				      CHUNK_BYTES),
-		 0);
-	mmc_layout_tabulate(&stage.op.layout, memory, blocks_bytes);
-	stage.request.operation.offsets_bytes = offsets_bytes;
-	CHECK(destination(&stage, 0).memory == stage.base + 100);
-	CHECK_EQ(destination(&stage, 0).nbytes, 40);
-	to = destination(&stage, 2);
-	CHECK(to.memory == stage.base + 5);
-	CHECK_EQ(to.first, 6);
-	CHECK_EQ(to.nbytes, 16);
-}
-
 CHECK_MAIN(CHECK_TEST(the_header_names_the_operation),
 	   CHECK_TEST(chunks_follow_those_seen_and_those_skipped),
 	   CHECK_TEST(a_claimed_chunk_gets_no_place),
@@ -338,6 +291,4 @@ CHECK_MAIN(CHECK_TEST(the_header_names_the_operation),
 	   CHECK_TEST(locate_finds_nothing_elsewhere),
 	   CHECK_TEST(the_chunks_of_a_bcast_are_predicted),
 	   CHECK_TEST(uneven_blocks_are_not_predictable),
-	   CHECK_TEST(blocks_with_gaps_are_not_predictable),
-	   CHECK_TEST(each_block_but_the_own_belongs_somewhere),
-	   CHECK_TEST(blocks_may_lie_apart))
+	   CHECK_TEST(blocks_with_gaps_are_not_predictable))

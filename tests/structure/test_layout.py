@@ -33,7 +33,7 @@ MAY_INCLUDE = {
     "firmware": (
         rf"{FREESTANDING}|std(arg|io|lib|noreturn)\.h|string\.h|support/.*|firmware/.*|"
         r"engine/.*|drivers/(driver|predictor|protect/secret)\.h|server/server\.h|"
-        r"core/wire/header\.h|offload/ring\.h|mpimcast/.*"
+        r"core/plan/bitmap\.h|core/wire/header\.h|offload/ring\.h|mpimcast/.*"
     ),
     "node": rf"{SYSTEM}|support/.*|node/.*|mpimcast/.*",
     "offload": rf"{SYSTEM}|support/.*|offload/.*|mpimcast/.*",

@@ -27,7 +27,7 @@ VALUES = {"mmc_action", "mmc_actions", "mmc_op_config", "mmc_poison"}
 
 # The engine's files that may use fields: for direct placement they predict from the
 # core's state which chunks arrive.
-PREDICTORS = {"placement.c", "predictor.c"}
+PREDICTORS = {"destination.c", "placement.c", "predictor.c"}
 
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 STRUCT = re.compile(r"^struct (mmc_\w+) \{$(.*?)^\};$", re.DOTALL | re.MULTILINE)

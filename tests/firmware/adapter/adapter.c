@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Emulated network adapters: `adapter NAME IMAGE MODE` attaches ranks as the proxy NAME
- * would, and gives each team an adapter of its own, whose processor runs the firmware
- * IMAGE. MODE says how payloads get to the host's memory, see enum mmc_nic_mode. SIGTERM
- * ends the program once all ranks have detached; then it says how many payloads went which
- * way.
+ * Emulated network adapters: `adapter NAME IMAGE MODE [HARTS [STOP]]` attaches ranks as the
+ * proxy NAME would, and gives each team an adapter of its own, whose processor runs the
+ * firmware IMAGE on so many harts. MODE says how payloads get to the host's memory, see enum
+ * mmc_nic_mode. With STOP all harts but the first stop for good once so many datagrams have
+ * come for them. SIGTERM ends the program once all ranks have detached; then it says how
+ * many payloads went which way, and how many datagrams came for each hart.
  */
 #include <errno.h>
 #include <mpimcast/mmc.h>
@@ -41,7 +42,10 @@ struct adapter {
 
 static const char *image;
 static enum mmc_nic_mode mode;
-static uint64_t nplaced, nwritten; /* by all devices; use atomics */
+static uint32_t nharts = 1;
+static uint64_t stop_at = UINT64_MAX; /* datagrams */
+/* Of all devices; use atomics. */
+static uint64_t nplaced, nwritten, nreceived[MMC_NIC_HARTS_MAX];
 
 /* ---- the thread ---------------------------------------------------------- */
 
@@ -66,7 +70,7 @@ static void doze(struct adapter *adapter)
 		if (driver->arm != NULL && driver->arm(endpoint))
 			return;
 		/* Without a slot to receive in, arrivals must wait. */
-		if (mmc_ring_count(&adapter->machine.nic->slots) == 0)
+		if (mmc_ring_count(&adapter->machine.nic->queue[0].slots) == 0)
 			nfds = 0;
 		for (unsigned i = 0; i < nfds; i++)
 			polled[npolled++] = (struct pollfd){
@@ -90,6 +94,16 @@ static void doze(struct adapter *adapter)
 	}
 }
 
+/* Has all harts but the first stop, if it is time. */
+static void stop_harts(const struct adapter *adapter)
+{
+	const struct device *device = &adapter->device;
+
+	for (uint32_t i = 1; i < MMC_NIC_HARTS_MAX; i++)
+		if (device->nreceived[i] >= stop_at)
+			mmc_ring_show(&device->nic->nharts, 1);
+}
+
 static void *run(void *argument)
 {
 	struct adapter *adapter = argument;
@@ -101,6 +115,7 @@ static void *run(void *argument)
 		if (!machine_listen(&adapter->machine))
 			break;
 		busy = device_progress(&adapter->device);
+		stop_harts(adapter);
 		if (__atomic_exchange_n(&nic->rings, 0, __ATOMIC_SEQ_CST) != 0)
 			mmc_descriptor_wake(adapter->bell_fd);
 		if (device_must_ring(&adapter->device))
@@ -112,6 +127,9 @@ static void *run(void *argument)
 	__atomic_fetch_add(&nplaced, adapter->device.nplaced, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&nwritten, adapter->device.nwritten,
 			   __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < MMC_NIC_HARTS_MAX; i++)
+		__atomic_fetch_add(&nreceived[i], adapter->device.nreceived[i],
+				   __ATOMIC_RELAXED);
 	/* A host whose adapter has ended is detached. */
 	shutdown(adapter->attachment.socket, SHUT_RDWR);
 	return NULL;
@@ -138,6 +156,7 @@ static bool lay_out(struct adapter *adapter, uint64_t bridge_bytes)
 	bridge->magic = MMC_OFFLOAD_MAGIC;
 	bridge->version = MMC_OFFLOAD_VERSION;
 	nic->mode = mode;
+	nic->nharts = nharts;
 	nic->version = MMC_NIC_VERSION;
 	nic->magic = MMC_NIC_MAGIC;
 	adapter->device = (struct device){
@@ -191,7 +210,7 @@ static int begin(struct adapter *adapter, int socket, uint64_t bridge_bytes)
 	if (rv == 0 && !lay_out(adapter, bridge_bytes))
 		rv = -MMC_EINVAL;
 	if (rv == 0)
-		rv = machine_start(&adapter->machine, image);
+		rv = machine_start(&adapter->machine, image, nharts);
 	if (rv == 0 && !answer(adapter, socket))
 		rv = -MMC_EIO;
 	if (rv == 0 &&
@@ -254,6 +273,16 @@ static bool parse_mode(const char *name)
 	return false;
 }
 
+/* Reads how many harts there are, and when they stop. Returns whether that can be. */
+static bool parse_harts(int argc, char **argv)
+{
+	if (argc > 4)
+		nharts = (uint32_t)strtoul(argv[4], NULL, 10);
+	if (argc > 5)
+		stop_at = strtoull(argv[5], NULL, 10);
+	return nharts > 0 && nharts <= MMC_NIC_HARTS_MAX;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct mmc_service adapters = {
@@ -263,8 +292,10 @@ int main(int argc, char **argv)
 	};
 	int rv;
 
-	if (argc != 4 || !parse_mode(argv[3])) {
-		fprintf(stderr, "usage: adapter NAME IMAGE copy|dma|uc\n");
+	if (argc < 4 || argc > 6 || !parse_mode(argv[3]) ||
+	    !parse_harts(argc, argv)) {
+		fprintf(stderr, "usage: adapter NAME IMAGE copy|dma|uc "
+				"[HARTS [STOP]]\n");
 		return 2;
 	}
 	image = argv[2];
@@ -280,7 +311,10 @@ int main(int argc, char **argv)
 	if (rv != 0)
 		fprintf(stderr, "adapter: %s\n", mmc_last_error());
 	mmc_proxy_close(service);
-	printf("placed %llu, written %llu\n", (unsigned long long)nplaced,
-	       (unsigned long long)nwritten);
+	printf("placed %llu, written %llu, received",
+	       (unsigned long long)nplaced, (unsigned long long)nwritten);
+	for (uint32_t i = 0; i < nharts; i++)
+		printf(" %llu", (unsigned long long)nreceived[i]);
+	puts("");
 	return rv == 0 ? 0 : 1;
 }

@@ -6,148 +6,26 @@
 #include <string.h>
 
 #include "engine/open.h"
-#include "offload/ring.h"
+#include "queue.h"
 #include "support/error.h"
-
-#define BATCH 32
-
-/* Returns the memory at an offset; NULL if `nbytes` do not fit there. */
-static uint8_t *at(const struct device *device, uint64_t offset,
-		   uint64_t nbytes)
-{
-	if (offset > device->memory_bytes ||
-	    nbytes > device->memory_bytes - offset)
-		return NULL;
-	return device->memory + offset;
-}
 
 /* ---- telling ------------------------------------------------------------- */
 
-static bool has_room(const struct device *device)
-{
-	return mmc_ring_room(&device->nic->events, MMC_NIC_EVENTS) > 0;
-}
-
-static void tell(struct device *device, const struct mmc_nic_event *event)
-{
-	struct mmc_offload_ring *ring = &device->nic->events;
-
-	device->nic->event[ring->nproduced % MMC_NIC_EVENTS] = *event;
-	mmc_ring_produce(ring);
-	device->rings = true;
-}
-
 bool device_must_ring(struct device *device)
 {
-	bool rings = device->rings && mmc_ring_must_ring(&device->nic->events);
+	bool rings = false;
 
-	device->rings = false;
-	return rings;
-}
+	for (uint32_t i = 0; i < MMC_NIC_HARTS_MAX; i++) {
+		struct mmc_nic_queue *queue = &device->nic->queue[i];
 
-/* ---- receiving ----------------------------------------------------------- */
-
-/*
- * Writes the payload of a datagram to the registered buffer, if it carries the tag of that.
- * Returns whether it does.
- */
-static bool write_tagged(struct device *device, const struct mmc_event *event)
-{
-	uint32_t nbytes = event->nbytes - MMC_HEADER_BYTES;
-	struct mmc_header header;
-	uint64_t place =
-		buffer_place(&device->buffer, event, device->checksum, &header);
-
-	if (place == 0)
-		return false;
-	memcpy(device->memory + place, event->bytes + MMC_HEADER_BYTES, nbytes);
-	device->nwritten++;
-	tell(device, &(struct mmc_nic_event){
-			     .kind = MMC_NIC_ARRIVED,
-			     .nbytes = nbytes,
-			     .source = event->source,
-			     .cookie = device->buffer.told.cookie,
-			     .first = header.index,
-		     });
-	return true;
-}
-
-/* Puts a datagram in the next slot. Drops one that is too long for any. */
-static void fill(struct device *device, const struct mmc_event *event)
-{
-	struct mmc_nic *nic = device->nic;
-	struct mmc_offload_ring *ring = &nic->slots;
-	struct mmc_nic_event told = {
-		.kind = MMC_NIC_DATAGRAM,
-		.slot = nic->slot[ring->nconsumed % MMC_NIC_SLOTS],
-		.nbytes = event->nbytes,
-		.source = event->source,
-		.from_ip = event->from_ip,
-		.from_port = event->from_port,
-	};
-	uint8_t *to = at(device,
-			 nic->slots_offset + told.slot * nic->slot_bytes,
-			 nic->slot_bytes);
-
-	if (to == NULL || event->nbytes > nic->slot_bytes)
-		return;
-	memcpy(to, event->bytes, event->nbytes);
-	mmc_ring_consume(ring);
-	tell(device, &told);
-}
-
-static void tell_event(struct device *device, const struct mmc_event *event)
-{
-	struct mmc_nic_event told = {
-		.nbytes = event->nbytes,
-		.source = event->source,
-		.from_ip = event->from_ip,
-		.from_port = event->from_port,
-		.error = event->error,
-		.refusal = event->refusal,
-	};
-
-	switch (event->kind) {
-	case MMC_EVENT_DATAGRAM:
-		/* Over UDP a datagram lies in one piece. */
-		if (event->body == NULL && !write_tagged(device, event))
-			fill(device, event);
-		return;
-	case MMC_EVENT_REFUSED:
-		told.kind = MMC_NIC_REFUSED;
-		break;
-	case MMC_EVENT_BROKEN:
-		told.kind = MMC_NIC_BROKEN;
-		break;
-	case MMC_EVENT_ALIVE:
-		told.kind = MMC_NIC_ALIVE;
-		break;
-	case MMC_EVENT_GONE:
-		told.kind = MMC_NIC_GONE;
-		break;
-	default:
-		return;
+		if (!(device->rings & 1U << i) ||
+		    !mmc_ring_must_ring(&queue->events))
+			continue;
+		mmc_ring_show(&queue->rung, 1);
+		rings = true;
 	}
-	tell(device, &told);
-}
-
-/* Receives as long as there are slots. Returns whether something has come. */
-static bool receive(struct device *device)
-{
-	struct mmc_event events[BATCH];
-	struct mmc_endpoint *endpoint = device->endpoint;
-	uint32_t room = mmc_ring_count(&device->nic->slots);
-	int nevents;
-
-	if (mmc_ring_room(&device->nic->events, MMC_NIC_EVENTS) < room)
-		room = mmc_ring_room(&device->nic->events, MMC_NIC_EVENTS);
-	if (room == 0)
-		return false;
-	nevents = endpoint->driver->poll(endpoint, events,
-					 room < BATCH ? room : BATCH);
-	for (int i = 0; i < nevents; i++)
-		tell_event(device, &events[i]);
-	return nevents > 0;
+	device->rings = 0;
+	return rings;
 }
 
 /* ---- sending and placing ------------------------------------------------- */
@@ -166,9 +44,9 @@ static bool send(struct device *device)
 			&device->nic
 				 ->send[(ring->nconsumed + i) % MMC_NIC_SENDS];
 		struct mmc_parcel parcel = {
-			.head = at(device, send->head_offset,
-				   (uint64_t)send->head_bytes +
-					   send->body_bytes),
+			.head = device_at(device, send->head_offset,
+					  (uint64_t)send->head_bytes +
+						  send->body_bytes),
 			.head_bytes = send->head_bytes,
 			.body_bytes = send->body_bytes,
 			.peer = send->peer,
@@ -180,20 +58,21 @@ static bool send(struct device *device)
 			continue;
 		parcel.body = send->body_offset == 0
 				      ? parcel.head + parcel.head_bytes
-				      : at(device, send->body_offset,
-					   send->body_bytes);
+				      : device_at(device, send->body_offset,
+						  send->body_bytes);
 		if (parcel.body != NULL)
 			parcels[nparcels++] = parcel;
 	}
 	if (nparcels > 0) {
 		int rv = endpoint->driver->send(endpoint, parcels, nparcels);
 
-		if (rv < 0 && has_room(device))
-			tell(device, &(struct mmc_nic_event){
-					     .kind = MMC_NIC_BROKEN,
-					     .source = MMC_PEER_NONE,
-					     .error = rv,
-				     });
+		if (rv < 0 && device_has_room(device, 0))
+			device_tell(device, 0,
+				    &(struct mmc_nic_event){
+					    .kind = MMC_NIC_BROKEN,
+					    .source = MMC_PEER_NONE,
+					    .error = rv,
+				    });
 	}
 	for (uint32_t i = 0; i < nsends; i++)
 		mmc_ring_consume(ring);
@@ -206,19 +85,21 @@ static uint32_t slot_of(const struct mmc_nic *nic, uint64_t offset)
 	return (uint32_t)((offset - nic->slots_offset) / nic->slot_bytes);
 }
 
-/* Puts payloads in their places. Returns whether there were any. */
-static bool place(struct device *device)
+/* Puts payloads of a queue in their places. Returns whether there were any. */
+static bool place(struct device *device, uint32_t number)
 {
-	struct mmc_nic *nic = device->nic;
-	struct mmc_offload_ring *ring = &nic->placements;
+	struct mmc_nic_queue *queue = &device->nic->queue[number];
+	struct mmc_offload_ring *ring = &queue->placements;
 	bool any = false;
 
-	while (mmc_ring_count(ring) > 0 && has_room(device)) {
+	while (mmc_ring_count(ring) > 0 && device_has_room(device, number) &&
+	       !(device->halted & 1U << number)) {
 		const struct mmc_nic_placement placement =
-			nic->placement[ring->nconsumed % MMC_NIC_PLACEMENTS];
-		const uint8_t *from =
-			at(device, placement.from_offset, placement.nbytes);
-		uint8_t *to = at(device, placement.to_offset, placement.nbytes);
+			queue->placement[ring->nconsumed % MMC_NIC_PLACEMENTS];
+		const uint8_t *from = device_at(device, placement.from_offset,
+						placement.nbytes);
+		uint8_t *to = device_at(device, placement.to_offset,
+					placement.nbytes);
 
 		mmc_ring_consume(ring);
 		any = true;
@@ -226,12 +107,13 @@ static bool place(struct device *device)
 			continue;
 		memcpy(to, from, placement.nbytes);
 		device->nplaced++;
-		tell(device,
-		     &(struct mmc_nic_event){
-			     .kind = MMC_NIC_PLACED,
-			     .slot = slot_of(nic, placement.from_offset),
-			     .cookie = placement.cookie,
-		     });
+		device_tell(device, number,
+			    &(struct mmc_nic_event){
+				    .kind = MMC_NIC_PLACED,
+				    .slot = slot_of(device->nic,
+						    placement.from_offset),
+				    .cookie = placement.cookie,
+			    });
 	}
 	return any;
 }
@@ -245,7 +127,8 @@ static int open_endpoint(struct device *device, const uint8_t *body)
 	uint32_t buffer_bytes;
 	int rv;
 
-	if (device->endpoint != NULL)
+	if (device->endpoint != NULL || device->nic->nqueues == 0 ||
+	    device->nic->nqueues > MMC_NIC_HARTS_MAX)
 		return -MMC_EINVAL;
 	memcpy(&options, body, sizeof(options));
 	rv = mmc_endpoint_open(&options, &buffer_bytes, &device->endpoint);
@@ -255,6 +138,7 @@ static int open_endpoint(struct device *device, const uint8_t *body)
 	}
 	endpoint = device->endpoint;
 	device->nranks = options.nranks;
+	device->nsubgroups = options.subgroups;
 	device->checksum = (enum mmc_checksum)options.checksum;
 	device->nic->endpoint = (struct mmc_nic_endpoint){
 		.address_bytes = endpoint->address_bytes,
@@ -273,8 +157,8 @@ static int register_buffer(struct device *device, const uint8_t *body)
 	const uint8_t *table;
 
 	memcpy(&told, body, sizeof(told));
-	table = at(device, told.blocks_offset,
-		   device->nranks * sizeof(struct mmc_nic_block));
+	table = device_at(device, told.blocks_offset,
+			  device->nranks * sizeof(struct mmc_nic_block));
 	if (device->nic->mode != MMC_NIC_UC || table == NULL ||
 	    device->checksum == MMC_CHECKSUM_FULL)
 		return -MMC_EINVAL;
@@ -285,9 +169,9 @@ static int register_buffer(struct device *device, const uint8_t *body)
 static int answer(struct device *device)
 {
 	const struct mmc_nic_ask *ask = &device->nic->ask;
-	uint8_t *body = at(device, ask->body_offset, ask->body_bytes);
+	uint8_t *body = device_at(device, ask->body_offset, ask->body_bytes);
 	struct mmc_endpoint *endpoint = device->endpoint;
-	uint32_t peer;
+	uint32_t peer, queue;
 
 	if (body == NULL)
 		return -MMC_EINVAL;
@@ -313,6 +197,11 @@ static int answer(struct device *device)
 	if (ask->question == MMC_NIC_REGISTER &&
 	    ask->body_bytes == sizeof(struct mmc_nic_buffer))
 		return register_buffer(device, body);
+	if (ask->question == MMC_NIC_HALT && ask->body_bytes == sizeof(queue)) {
+		memcpy(&queue, body, sizeof(queue));
+		device->halted |= queue < MMC_NIC_HARTS_MAX ? 1U << queue : 0;
+		return 0;
+	}
 	if (ask->question == MMC_NIC_DEREGISTER) {
 		buffer_deregister(&device->buffer);
 		return 0;
@@ -345,20 +234,25 @@ bool device_progress(struct device *device)
 	if (device->endpoint == NULL)
 		return busy;
 	busy |= send(device);
-	busy |= place(device);
-	busy |= receive(device);
+	for (uint32_t i = 0; i < device->nic->nqueues; i++)
+		busy |= place(device, i);
+	busy |= device_receive(device);
 	return busy;
 }
 
 bool device_arm(struct device *device)
 {
 	struct mmc_nic *nic = device->nic;
+	bool come;
 
 	mmc_ring_arm(&nic->sends);
-	return mmc_ring_see(&nic->ask.nasked) != nic->ask.nanswered ||
+	come = mmc_ring_see(&nic->ask.nasked) != nic->ask.nanswered ||
 	       mmc_ring_see(&nic->rings) != 0 ||
-	       mmc_ring_count(&nic->sends) > 0 ||
-	       mmc_ring_count(&nic->placements) > 0;
+	       mmc_ring_count(&nic->sends) > 0;
+	for (uint32_t i = 0; i < MMC_NIC_HARTS_MAX; i++)
+		come |= mmc_ring_count(&nic->queue[i].placements) > 0 &&
+			!(device->halted & 1U << i);
+	return come;
 }
 
 void device_close(struct device *device)

@@ -19,11 +19,15 @@ struct device {
 	uint64_t memory_bytes;
 	struct mmc_endpoint *endpoint; /* NULL until the firmware opens it */
 	uint32_t nranks;
+	uint32_t nsubgroups;
 	enum mmc_checksum checksum;
 	struct buffer buffer;
 	uint64_t nplaced;  /* payloads that the firmware had placed */
 	uint64_t nwritten; /* payloads that were written to a buffer */
-	bool rings; /* something was told to the firmware since it was last rung for */
+	uint64_t nreceived[MMC_NIC_HARTS_MAX]; /* datagrams, by queue */
+	uint32_t halted; /* bit i: the firmware has halted queue i */
+	uint32_t
+		rings; /* bit i: queue i was told something since it was last rung for */
 };
 
 /*
@@ -31,6 +35,9 @@ struct device {
  * anything.
  */
 bool device_progress(struct device *device);
+
+/* Receives as long as there are slots. Returns whether something has come. */
+bool device_receive(struct device *device);
 
 /* Prepares for a sleep. Returns whether the firmware has asked for something meanwhile. */
 bool device_arm(struct device *device);

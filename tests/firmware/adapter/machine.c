@@ -38,10 +38,12 @@ int machine_create(struct machine *machine)
 }
 
 /* Becomes QEMU, in the child process. */
-static void become_qemu(int memory_fd, int bells, int words, const char *image)
+static void become_qemu(int memory_fd, int bells, int words, const char *image,
+			uint32_t nharts)
 {
 	char backend[128];
 	char mbytes[16];
+	char harts[16];
 	char *const arguments[] = {
 		"qemu-system-riscv64",
 		"-machine",
@@ -50,6 +52,8 @@ static void become_qemu(int memory_fd, int bells, int words, const char *image)
 		backend,
 		"-m",
 		mbytes,
+		"-smp",
+		harts,
 		"-bios",
 		"none",
 		"-display",
@@ -69,6 +73,7 @@ static void become_qemu(int memory_fd, int bells, int words, const char *image)
 		 (unsigned long long)(MACHINE_BYTES >> 20), MEMORY_FD);
 	snprintf(mbytes, sizeof(mbytes), "%lluM",
 		 (unsigned long long)(MACHINE_BYTES >> 20));
+	snprintf(harts, sizeof(harts), "%u", nharts);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (dup2(bells, STDIN_FILENO) >= 0 && dup2(words, STDOUT_FILENO) >= 0 &&
 	    (memory_fd == MEMORY_FD ? fcntl(MEMORY_FD, F_SETFD, 0)
@@ -77,7 +82,7 @@ static void become_qemu(int memory_fd, int bells, int words, const char *image)
 	_exit(127);
 }
 
-int machine_start(struct machine *machine, const char *image)
+int machine_start(struct machine *machine, const char *image, uint32_t nharts)
 {
 	int bells[2];
 	int words[2];
@@ -91,7 +96,8 @@ int machine_start(struct machine *machine, const char *image)
 	}
 	machine->pid = fork();
 	if (machine->pid == 0)
-		become_qemu(machine->memory_fd, bells[0], words[1], image);
+		become_qemu(machine->memory_fd, bells[0], words[1], image,
+			    nharts);
 	close(bells[0]);
 	close(words[1]);
 	machine->bell_fd = bells[1];

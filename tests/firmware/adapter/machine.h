@@ -23,8 +23,8 @@ struct machine {
 /* Creates the memory. Returns 0, or -MMC_EIO with the reason in mmc_last_error(). */
 int machine_create(struct machine *machine);
 
-/* Starts the processor on the program in the file `image`. Returns 0 or -MMC_EIO. */
-int machine_start(struct machine *machine, const char *image);
+/* Starts `nharts` harts on the program in the file `image`. Returns 0 or -MMC_EIO. */
+int machine_start(struct machine *machine, const char *image, uint32_t nharts);
 
 /* Interrupts the processor's sleep. */
 void machine_ring(const struct machine *machine);

@@ -7,7 +7,7 @@
  * All numbers are little-endian, and all offsets count from the first byte of the
  * adapter's memory. The rings are those of mpimcast/abi/offload.h, with their doorbells: the
  * device is armed by `sends.armed` for all that the firmware puts in any ring, and for
- * what it asks; the firmware by `events.armed`.
+ * what it asks; each of the firmware's harts by the `events.armed` of its queue.
  */
 #ifndef MPIMCAST_NIC_H
 #define MPIMCAST_NIC_H
@@ -18,7 +18,10 @@
 #define MMC_NIC_MAGIC UINT32_C(0x434e4d4d) /* "MMNC" */
 #define MMC_NIC_VERSION UINT32_C(2)
 
-/* Entries of the rings: powers of two. */
+/* The most harts of an adapter's processor that take part. */
+#define MMC_NIC_HARTS_MAX 4
+
+/* Entries of the rings: powers of two. There are as many slots in all queues together. */
 #define MMC_NIC_EVENTS 2048
 #define MMC_NIC_SLOTS 1024
 #define MMC_NIC_SENDS 64
@@ -63,7 +66,8 @@ struct mmc_nic_event {
 	uint32_t refusal; /* enum mmc_refusal */
 	uint64_t cookie;  /* of the placement, or of the buffer */
 	uint32_t first;	  /* of MMC_NIC_ARRIVED: the chunk */
-	uint8_t reserved[20];
+	uint32_t count;	  /* 1; harts tell each other of several chunks */
+	uint8_t reserved[16];
 };
 
 /*
@@ -103,8 +107,8 @@ struct mmc_nic_placement {
  * the checksum of payloads (MMC_CHECKSUM_FULL) is the engine's, no buffer is registered.
  */
 struct mmc_nic_buffer {
-	uint64_t channel; /* with the bits of MMC_CHANNEL_MASK alone */
-	uint64_t cookie;
+	uint64_t channel;	/* with the bits of MMC_CHANNEL_MASK alone */
+	uint64_t cookie;	/* no two buffers have the same */
 	uint64_t blocks_offset; /* of struct mmc_nic_block [nranks] */
 	uint32_t epoch;
 	uint32_t chunk_bytes;
@@ -134,6 +138,8 @@ enum mmc_nic_question {
 	 * and what was written before, the events before the answer have told.
 	 */
 	MMC_NIC_DEREGISTER = 6,
+	/* uint32_t queue: place nothing more for that queue, and receive nothing in it. */
+	MMC_NIC_HALT = 7,
 };
 
 struct mmc_nic_ask {
@@ -156,6 +162,29 @@ struct mmc_nic_endpoint {
 	uint32_t train_datagrams;
 };
 
+/*
+ * What arrives for one hart. The first hart's queue takes all that is no chunk, and the
+ * chunks of some subgroups; the other subgroups' chunks are divided among the other queues:
+ * those of subgroup s come to queue s modulo `nqueues`. A device would have a queue pair for
+ * each group. The emulated one does not learn in which group a datagram came, and goes by
+ * the chunk, as its senders do.
+ *
+ * Other queues than the first one lose what finds no slot, or no room among the events.
+ */
+struct mmc_nic_queue {
+	struct mmc_offload_ring events; /* the firmware consumes */
+	struct mmc_offload_ring slots;	/* the device consumes these two */
+	struct mmc_offload_ring placements;
+	/*
+	 * The device has something for this hart, which sleeps, and has only rung the first
+	 * hart's bell: that one passes it on. Of no meaning for the first queue.
+	 */
+	uint32_t rung;
+	struct mmc_nic_event event[MMC_NIC_EVENTS];
+	struct mmc_nic_placement placement[MMC_NIC_PLACEMENTS];
+	uint32_t slot[MMC_NIC_SLOTS]; /* the numbers of slots to fill */
+};
+
 struct mmc_nic {
 	uint32_t magic;	  /* MMC_NIC_MAGIC */
 	uint32_t version; /* MMC_NIC_VERSION */
@@ -167,16 +196,14 @@ struct mmc_nic {
 	uint64_t region_bytes;
 	uint64_t slots_offset; /* the firmware's: where slot 0 begins */
 	uint64_t slot_bytes;   /* the firmware's: of each slot */
+	/* How many harts there are. A hart whose number is not below that stops for good. */
+	uint32_t nharts;
+	uint32_t nqueues; /* the firmware's: how many of the queues are used */
 	struct mmc_nic_endpoint endpoint;
 	struct mmc_nic_ask ask;
-	struct mmc_offload_ring events; /* the firmware consumes */
-	struct mmc_offload_ring slots;	/* the device consumes all others */
-	struct mmc_offload_ring sends;
-	struct mmc_offload_ring placements;
-	struct mmc_nic_event event[MMC_NIC_EVENTS];
+	struct mmc_offload_ring sends; /* the device consumes */
 	struct mmc_nic_send send[MMC_NIC_SENDS];
-	struct mmc_nic_placement placement[MMC_NIC_PLACEMENTS];
-	uint32_t slot[MMC_NIC_SLOTS]; /* the numbers of slots to fill */
+	struct mmc_nic_queue queue[MMC_NIC_HARTS_MAX];
 };
 
 _Static_assert(sizeof(struct mmc_nic_event) == 64, "version 2");

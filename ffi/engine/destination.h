@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the payloads of a sender belong, for devices that place by themselves. */
+#ifndef MMC_ENGINE_DESTINATION_H
+#define MMC_ENGINE_DESTINATION_H
+
+#include "drivers/predictor.h"
+
+/*
+ * Implements `destination` of struct mmc_predictor; `context` is the request, and `source` a
+ * rank. This rank's own block is the user's: nobody may write there.
+ */
+struct mmc_destination mmc_request_destination(const void *context,
+					       uint32_t source);
+
+#endif
