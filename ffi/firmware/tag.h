@@ -28,14 +28,17 @@ static inline uint64_t mmc_tag_place(const struct mmc_nic_buffer *buffer,
 				     const struct mmc_header *header,
 				     uint64_t nbytes)
 {
-	/* It is too large if the chunk comes before the block's. */
+	/*
+	 * It lies behind the block if the chunk does; if the chunk comes before the block,
+	 * since the difference wraps; and if this is a repair or a message, whose index is
+	 * higher than that of any chunk.
+	 */
 	uint64_t at =
 		(uint64_t)(header->index - block->first) * buffer->chunk_bytes;
 
-	/* Repairs and messages have higher indices than the mask has. */
 	if (header->epoch != buffer->epoch ||
 	    (header->channel & MMC_CHANNEL_MASK) != buffer->channel ||
-	    header->index > MMC_INDEX_MASK || at >= block->nbytes ||
+	    at >= block->nbytes ||
 	    nbytes != mmc_min_u64(buffer->chunk_bytes, block->nbytes - at))
 		return 0;
 	return block->offset + at;

@@ -51,8 +51,8 @@ CASES = (
     Case("copy", 1, f"{LOSSES} and odd"),
     Case("dma", 1, "stops or test_large or (test_settings and odd)"),
     Case("dma", 3, f"{LOSSES} and all"),
-    Case("uc", 1, "test_large"),
-    Case("uc", 2, f"explain_adapters or many or derived or {LOSSES}"),
+    Case("uc", 1, "test_large or derived"),
+    Case("uc", 2, f"explain_adapters or many or ({LOSSES} and all)"),
 )
 # Whether the device places payloads, and whether it writes them as they arrive.
 WAYS = {"copy": (False, False), "dma": (True, False), "uc": (True, True)}
@@ -90,7 +90,8 @@ def adapters(mode: str, harts: int, *stop: str) -> Iterator[str]:
             assert process.wait(ENDS_S) == 0
             counts = re.findall("[0-9]+", process.stdout.read())
             placed, written, *received = [int(count) > 0 for count in counts]
-            assert (placed, written) == WAYS[mode]
+            # What has not been written may have to be placed.
+            assert (placed or written, written) == WAYS[mode]
             assert received == [True] * harts
         finally:
             process.kill()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Edits of the proxy's sources, each of which takes away one check or ordering.
+"""Edits of proxies and firmware, each of which takes away one check or ordering.
 
 The test program that an edit names must fail with it. So each check has a test that
 misses it.
@@ -51,6 +51,8 @@ LINK = "drivers/remote/link.c"
 ATTACH = "drivers/remote/attach.c"
 PROXY = "proxy/proxy.c"
 REQUESTS = "engine/remote/requests.c"
+HART = "firmware/hart.c"
+TAG = "firmware/tag.h"
 
 MUTATIONS = (
     Mutation(
@@ -247,5 +249,79 @@ MUTATIONS = (
         "			return true;\n",
         "",
         "requests_test",
+    ),
+    Mutation(
+        "a hart lets go of a buffer when all is placed",
+        HART,
+        "if (hart->uses || hart->nplacing == 0)\n",
+        "if (hart->uses || hart->nplacing < UINT32_MAX)\n",
+        "hart_test",
+    ),
+    Mutation(
+        "a hart tells nothing of a buffer that is deregistered",
+        HART,
+        "	if (!hart->uses)\n		hart->run.count = 0;\n",
+        "",
+        "hart_test",
+    ),
+    Mutation(
+        "arrivals in an earlier buffer do not count",
+        HART,
+        "		   told->cookie == hart->buffer.cookie)",
+        "		   told->cookie > 0)",
+        "hart_test",
+    ),
+    Mutation(
+        "a hart places no chunk twice",
+        HART,
+        "mmc_bitmap_test_and_set(&hart->claimed, header.index))",
+        "hart->claimed.words == NULL)",
+        "hart_test",
+    ),
+    Mutation(
+        "runs leave room for all slots",
+        HART,
+        "(hart->uses && !has_room(hart))",
+        "(hart->uses && mmc_ring_room(&hart->told, MMC_HART_EVENTS) == 0)",
+        "hart_test",
+        more=(("static bool has_room(", "static inline bool has_room("),),
+    ),
+    Mutation(
+        "a hart that sleeps is woken for a slot",
+        HART,
+        "	mmc_ring_produce(ring);\n	wake(hart);\n",
+        "	mmc_ring_produce(ring);\n",
+        "hart_test",
+    ),
+    Mutation(
+        "a hart that sleeps is woken to let go",
+        HART,
+        "void mmc_hart_deregister(struct mmc_hart *hart)\n{\n"
+        "	mmc_ring_show(&hart->nchanges, hart->nchanges + 1);\n"
+        "	wake(hart);\n",
+        "void mmc_hart_deregister(struct mmc_hart *hart)\n{\n"
+        "	mmc_ring_show(&hart->nchanges, hart->nchanges + 1);\n",
+        "hart_test",
+    ),
+    Mutation(
+        "a hart takes in slots of its own alone",
+        HART,
+        "told->slot - hart->first_slot < hart->nslots &&",
+        "told->slot < MMC_NIC_SLOTS &&",
+        "hart_test",
+    ),
+    Mutation(
+        "only a chunk of the epoch is written to the buffer",
+        TAG,
+        "header->epoch != buffer->epoch ||",
+        "false ||",
+        "tag_test",
+    ),
+    Mutation(
+        "nothing is written behind a block",
+        TAG,
+        "at >= block->nbytes",
+        "at > block->nbytes",
+        "tag_test",
     ),
 )
