@@ -231,6 +231,7 @@ class _Lib(Protocol):
     MMC_SIM_TEXT_SIZE: int
     MMC_SIM_NOBODY: int
     MMC_SIM_STAMPED_RANKS: int
+    MMC_SIM_STAMP_BYTES: int
     MMC_SIM_OUTAGE_NONE: int
     MMC_SIM_OUTAGE_MULTICAST: int
     MMC_SIM_OUTAGE_HOST: int
@@ -242,7 +243,13 @@ class _Lib(Protocol):
         self, seed: int, nranks_min: int, nranks_max: int, spec: _CData, /
     ) -> None: ...
     def mmc_sim_run_on(
-        self, spec: _CData, fabric: _CData, script: _CData, result: _CData, /
+        self,
+        spec: _CData,
+        fabric: _CData,
+        script: _CData,
+        trace: _CData,
+        result: _CData,
+        /,
     ) -> int: ...
     def mmc_sim_result_clear(self, result: _CData, /) -> None: ...
     def mmc_sim_run_cases(

@@ -133,13 +133,33 @@ void mmc_survey_free(struct mmc_survey *survey)
 }
 
 /* Only programs under an operating system trace their streams. */
+int mmc_tracing_begin(struct mmc_stream *stream, struct mmc_trace *trace,
+		      uint32_t track)
+{
+	(void)stream;
+	(void)trace;
+	(void)track;
+	return -MMC_EINVAL;
+}
+
 void mmc_tracing_end(struct mmc_stream *stream)
 {
 	(void)stream;
 }
 
-/* Is never called, since no stream is traced. */
+/* The others are never called, since no stream is traced. */
 void mmc_tracing_finish(const struct mmc_request *request)
 {
 	(void)request;
+}
+
+void mmc_tracing_note_repairs(const struct mmc_engine *engine)
+{
+	(void)engine;
+}
+
+void mmc_trace_add(struct mmc_trace *trace, const struct mmc_trace_event *event)
+{
+	(void)trace;
+	(void)event;
 }

@@ -13,6 +13,8 @@ struct mmc_host_stream {
 	uint64_t *start_ns;	       /* [nops] when each was started */
 	uint32_t nstarted;	       /* operations that were started */
 	uint32_t nended;	       /* operations that have ended */
+	uint64_t nmulticast;	       /* datagrams, as of the last look */
+	struct mmc_trace_event turn;   /* of a traced run; `count` 0: none */
 };
 
 struct mmc_host {

@@ -193,7 +193,7 @@ static bool window_is_too_small(const struct mmc_run_state *run,
 {
 	const struct mmc_stage *stage = &run->stage;
 
-	return stage->spec->adaptive &&
+	return stage->spec->adaptive && run->nhosts > 0 &&
 	       figures->window_bytes <
 		       mmc_min_u64(batch_bytes(stage), figures->agreed_bytes);
 }

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/program.h"
 
+#include "core/counters.h"
+#include "engine/tracing.h"
+#include "support/bits.h"
+
 static void shuffle(struct mmc_prng *prng, uint32_t *order, uint32_t n)
 {
 	for (uint32_t i = n; i > 1; i--) {
@@ -12,6 +16,18 @@ static void shuffle(struct mmc_prng *prng, uint32_t *order, uint32_t n)
 	}
 }
 
+/* Has the streams of a host traced, if the run is. */
+static void begin_traces(struct mmc_host *host)
+{
+	struct mmc_stage *stage = host->stage;
+	uint32_t nstreams = stage->spec->nstreams;
+
+	for (uint32_t i = 0; stage->trace && i < nstreams; i++)
+		if (mmc_stream_set_trace(host->streams[i].stream, stage->trace,
+					 host->rank * nstreams + i) < 0)
+			stage->network.out_of_memory = true;
+}
+
 void mmc_program_plan(struct mmc_host *host)
 {
 	const struct mmc_sim_spec *spec = host->stage->spec;
@@ -19,6 +35,7 @@ void mmc_program_plan(struct mmc_host *host)
 	uint64_t entry_ns = mmc_prng_below(&host->prng, spec->entry_spread_ns);
 	uint32_t order[MMC_SIM_STREAMS_MAX];
 
+	begin_traces(host);
 	if (host->rank == spec->delayed_rank)
 		entry_ns += spec->delay_ns;
 	for (uint32_t i = 0; i < spec->nstreams; i++)
@@ -54,6 +71,44 @@ static struct mmc_failure reason(struct mmc_host_stream *stream,
 	return failure;
 }
 
+/* Adds the turn to the trace that a stream has had in an operation, if any. */
+static void end_turn(struct mmc_host_stream *stream, struct mmc_trace *trace)
+{
+	if (stream->turn.count > 0)
+		mmc_trace_add(trace, &stream->turn);
+	stream->turn.count = 0;
+}
+
+/* Lets the turn of a stream begin, or last until now, if it has multicast anything. */
+static void note_turn(struct mmc_host *host, uint32_t index)
+{
+	struct mmc_host_stream *stream = &host->streams[index];
+	struct mmc_network *network = &host->stage->network;
+	struct mmc_trace_event *turn = &stream->turn;
+	struct mmc_counters counters;
+	uint64_t nmulticast;
+
+	mmc_stream_counters(stream->stream, counters.value);
+	nmulticast = counters.value[MMC_COUNT_TX_MULTICAST_DATAGRAMS];
+	if (nmulticast == stream->nmulticast)
+		return;
+	if (turn->count == 0)
+		*turn = (struct mmc_trace_event){
+			.begin_ns = mmc_max_u64(network->now_ns, turn->end_ns),
+			.epoch = stream->nended + 1,
+			.peer = UINT32_MAX,
+			.track =
+				(uint16_t)(host->rank *
+						   host->stage->spec->nstreams +
+					   index),
+			.kind = MMC_TRACE_TURN,
+		};
+	turn->count += (uint32_t)(nmulticast - stream->nmulticast);
+	turn->end_ns =
+		network->now_ns + mmc_network_unsent_ns(network, host->rank, 0);
+	stream->nmulticast = nmulticast;
+}
+
 /* Checks the outcome of an operation and takes its buffers back. */
 static void finish(struct mmc_host *host, uint32_t stream, uint32_t index,
 		   int error)
@@ -84,6 +139,7 @@ static void finish(struct mmc_host *host, uint32_t stream, uint32_t index,
 				"\"%s\" (culprit %d): %s",
 				host->rank, stream, index, mmc_strerror(error),
 				(int)failure.culprit, flaw);
+	end_turn(at, stage->trace);
 	mmc_request_free(at->requests[index]);
 	at->requests[index] = NULL;
 	mmc_sim_op_release(op, host->rank);
@@ -171,6 +227,11 @@ static void poll_stream(struct mmc_host *host, uint32_t index)
 
 void mmc_program_poll(struct mmc_host *host)
 {
+	if (host->stage->trace)
+		mmc_tracing_note_repairs(host->engine);
+	for (uint32_t i = 0;
+	     host->stage->trace && i < host->stage->spec->nstreams; i++)
+		note_turn(host, i);
 	for (uint32_t i = 0; i < host->stage->spec->nstreams; i++)
 		if (host->streams[i].nended < host->streams[i].nstarted)
 			poll_stream(host, i);

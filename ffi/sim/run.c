@@ -326,15 +326,15 @@ out_close:
 
 int mmc_sim_run(const struct mmc_sim_spec *spec, struct mmc_sim_result *result)
 {
-	return mmc_sim_run_on(spec, NULL, NULL, result);
+	return mmc_sim_run_on(spec, NULL, NULL, NULL, result);
 }
 
 int mmc_sim_run_on(const struct mmc_sim_spec *spec,
 		   const struct mmc_fabric *fabric,
-		   const struct mmc_script *script,
+		   const struct mmc_script *script, struct mmc_trace *trace,
 		   struct mmc_sim_result *result)
 {
-	const struct mmc_scene scene = { spec, fabric, script };
+	const struct mmc_scene scene = { spec, fabric, script, trace };
 	struct mmc_sim_result recorded;
 	uint64_t nkind = 0;
 	int rv = run_once(&scene, UINT64_MAX, &nkind, &recorded);

@@ -5,13 +5,11 @@
 
 #include "support/bits.h"
 
-/*
- * The length of a stamp, which a datagram of a large run carries instead of a payload.
- */
-enum { STAMP_BYTES = 4 };
-
 /* Buffers of one operation that take more than this are too much for a laptop. */
 #define PAYLOADS_BYTES_MAX (UINT64_C(1) << 28)
+
+/* The numbers that the events of a trace have for tracks. */
+#define TRACKS_MAX 65536
 
 /* The number that parts per million are parts of. */
 #define PPM UINT64_C(1000000)
@@ -49,7 +47,8 @@ static bool scene_is_sane(const struct mmc_scene *scene)
 	return spec->nranks > 0 && spec->nranks <= 4096 &&
 	       (spec->nops > 0 || scene->script) && spec->nops <= 65536 &&
 	       spec->nstreams > 0 && spec->nstreams <= MMC_SIM_STREAMS_MAX &&
-	       spec->subgroups > 0 && spec->chunk_bytes >= STAMP_BYTES &&
+	       spec->subgroups > 0 &&
+	       spec->chunk_bytes >= MMC_SIM_STAMP_BYTES &&
 	       spec->chunk_bytes <= 65000 &&
 	       spec->block_bytes <= UINT64_C(1) << 40 &&
 	       spec->kind <= MMC_BCAST &&
@@ -61,6 +60,7 @@ static bool scene_is_sane(const struct mmc_scene *scene)
 	       spec->zero_copy <= 4096 && spec->uplink_loss_ppm < PPM &&
 	       spec->duplicate_ppm < PPM && spec->host_ranks > 0 &&
 	       outage_is_sane(scene) &&
+	       (!scene->trace || spec->nranks * spec->nstreams <= TRACKS_MAX) &&
 	       (spec->stall_ns == 0 || spec->stall_ns < spec->stall_period_ns);
 }
 
@@ -75,7 +75,7 @@ static uint32_t payload_scale(const struct mmc_sim_spec *spec)
 	if (spec->nranks < MMC_SIM_STAMPED_RANKS &&
 	    spec->nranks * total_bytes <= PAYLOADS_BYTES_MAX)
 		return 1;
-	return spec->chunk_bytes / STAMP_BYTES;
+	return spec->chunk_bytes / MMC_SIM_STAMP_BYTES;
 }
 
 /* Returns a probability below 1 as the network takes it. */
@@ -150,7 +150,7 @@ static uint64_t scaled_bytes(const struct mmc_stage *stage, uint64_t bytes)
 
 	if (stage->scale == 1)
 		return bytes;
-	return (bytes + chunk_bytes - 1) / chunk_bytes * STAMP_BYTES;
+	return (bytes + chunk_bytes - 1) / chunk_bytes * MMC_SIM_STAMP_BYTES;
 }
 
 /* Draws the length of each rank's block, which is often 0; sometimes all are 0. */
@@ -258,7 +258,7 @@ int mmc_stage_open(struct mmc_stage *stage, const struct mmc_scene *scene)
 	const struct mmc_sim_spec *spec = scene->spec;
 	int rv;
 
-	*stage = (struct mmc_stage){ .spec = spec };
+	*stage = (struct mmc_stage){ .spec = spec, .trace = scene->trace };
 	mmc_seals_enter(&stage->seals);
 	if (!scene_is_sane(scene))
 		return -MMC_EINVAL;

@@ -32,11 +32,13 @@ struct mmc_scene {
 	const struct mmc_sim_spec *spec;
 	const struct mmc_fabric *fabric; /* NULL: as the spec says */
 	const struct mmc_script *script; /* NULL: none */
+	struct mmc_trace *trace;	 /* of all ranks; NULL: none */
 };
 
 struct mmc_stage {
 	const struct mmc_sim_spec *spec;
-	uint32_t scale; /* bytes that a byte of payload stands for */
+	struct mmc_trace *trace; /* NULL: none */
+	uint32_t scale;		 /* bytes that a byte of payload stands for */
 	struct mmc_network network;
 	struct mmc_sim_regions regions;
 	enum mmc_sim_kernel *kernels; /* [nranks] */

@@ -28,17 +28,22 @@ class Trace:
     ----------
     nslots
         How many events it holds.
+
+    Attributes
+    ----------
+    c
+        The C object.
     """
 
     def __init__(self, nslots: int = NSLOTS) -> None:
         made = ffi.new("struct mmc_trace **")
         check(lib.mmc_trace_create(nslots, made), "cannot create a trace")
-        self._c = made[0]
+        self.c = made[0]
         self._nslots = nslots
 
     def follow(self, stream: AnyStream, track: int) -> None:
         """Trace a stream's operations from the next one on, as `track`."""
-        status = stream.calls.set_trace(stream.c, self._c, track)
+        status = stream.calls.set_trace(stream.c, self.c, track)
         check(status, "cannot trace a stream")
 
     def add_library(
@@ -58,12 +63,12 @@ class Trace:
             When it began and ended, by ``time.monotonic_ns()``.
         """
         event = (begin_ns, end_ns, nbytes, 0, NOBODY, 0, track, LIBRARY, kind)
-        lib.mmc_trace_add(self._c, ffi.new(_EVENT, event))
+        lib.mmc_trace_add(self.c, ffi.new(_EVENT, event))
 
     def read(self) -> tuple[Events, int]:
         """Return the events from the oldest on, and how many were ever added."""
         nadded = ffi.new("uint64_t *")
         events = np.zeros(self._nslots, EVENT)
         place = ffi.from_buffer("struct mmc_trace_event[]", events, True)  # noqa: FBT003 -- cffi's way
-        n = lib.mmc_trace_read(self._c, place, nadded)
+        n = lib.mmc_trace_read(self.c, place, nadded)
         return events[:n], int(nadded[0])

@@ -48,7 +48,7 @@ EVENT = np.dtype(
 NOBODY = 2**32 - 1
 
 # The values of `kind`, and of `detail` where it is a stage or an operation.
-OPERATION, STAGE, WAIT, STALL, LOST, REPAIRED, RESENT, LIBRARY = range(1, 9)
+OPERATION, STAGE, WAIT, STALL, LOST, REPAIRED, RESENT, LIBRARY, TURN = range(1, 10)
 ENTRY = 1
 STAGES = {1: "entry", 2: "multicast", 3: "repair", 4: "release", 5: "pieces"}
 OPERATIONS = {
@@ -310,6 +310,6 @@ def _check_events(header: Header, events: Events) -> None:
         peer = events["peer"]
         right &= (peer == NOBODY) | (peer < nranks[events["track"]])
         right &= (events["begin_ns"] <= events["end_ns"]) & (events["end_ns"] < 2**62)
-        right &= (events["kind"] >= OPERATION) & (events["kind"] <= LIBRARY)
+        right &= (events["kind"] >= OPERATION) & (events["kind"] <= TURN)
     if not right.all():
         raise TraceFileError(f"event {int(np.argmin(right))} is not valid")

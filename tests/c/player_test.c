@@ -196,6 +196,7 @@ static void impossible_scripts_are_refused(void)
 		small_fabric_init(&small);
 		mmc_sim_spec_init(&spec);
 		spec.nops = 0;
+		spec.adaptive = 1; /* no rank has a window to judge */
 		lines_init(&lines);
 		add(&lines, 0, 1, BYTES, 1);
 		add(&lines, 1, 2, BYTES, 2);
@@ -213,7 +214,7 @@ static void impossible_scripts_are_refused(void)
 		else if (flaw == 6)
 			lines.script.nmeasured = 4;
 		CHECK_EQ(mmc_sim_run_on(&spec, &small.fabric, &lines.script,
-					&result),
+					NULL, &result),
 			 flaw ? -MMC_EINVAL : 0);
 		if (flaw == 0) {
 			CHECK_EQ(result.violation[0], 0);
@@ -239,8 +240,9 @@ static void operations_run_beside_a_script(void)
 	spec.send_bytes = 8192;
 	lines_init(&lines);
 	add(&lines, 0, 3, 1 << 20, UINT32_MAX);
-	CHECK_EQ(mmc_sim_run_on(&spec, &small.fabric, NULL, &alone), 0);
-	CHECK_EQ(mmc_sim_run_on(&spec, &small.fabric, &lines.script, &beside),
+	CHECK_EQ(mmc_sim_run_on(&spec, &small.fabric, NULL, NULL, &alone), 0);
+	CHECK_EQ(mmc_sim_run_on(&spec, &small.fabric, &lines.script, NULL,
+				&beside),
 		 0);
 	CHECK_EQ(alone.violation[0], 0);
 	CHECK_EQ(beside.violation[0], 0);

@@ -169,7 +169,7 @@ def test_random_damage(tmp_path: Path) -> None:
         (5, 6, 0, 1, NRANKS, 0, 0, WAIT, 1),
         (5, 6, 0, 1, NOBODY, 0, 1, WAIT, 1),
         (5, 6, 0, 1, NOBODY, 0, 0, 0, 1),
-        (5, 6, 0, 1, NOBODY, 0, 0, 9, 1),
+        (5, 6, 0, 1, NOBODY, 0, 0, 10, 1),
     ],
 )
 def test_bad_events(tmp_path: Path, row: tuple[int, ...]) -> None:

@@ -15,6 +15,7 @@
 #include <mpimcast/fabric.h>
 #include <mpimcast/mmc.h>
 #include <mpimcast/script.h>
+#include <mpimcast/trace.h>
 
 /* Bytes of the text that describes a broken property, with the final 0. */
 #define MMC_SIM_TEXT_SIZE 256
@@ -22,10 +23,11 @@
 #define MMC_SIM_NOBODY 0xffffffff /* in place of a rank or a kind: none */
 
 /*
- * From this number of ranks on, datagrams carry short stamps that identify payloads
- * instead of the payloads themselves, to save time and memory.
+ * From this number of ranks on, datagrams carry stamps of so many bytes that identify
+ * payloads instead of the payloads themselves, to save time and memory.
  */
 #define MMC_SIM_STAMPED_RANKS 65
+#define MMC_SIM_STAMP_BYTES 4
 
 /*
  * The kinds of outages: of all multicast, of all traffic of one rank, of all links between
@@ -288,10 +290,16 @@ int mmc_sim_run(const struct mmc_sim_spec *spec, struct mmc_sim_result *result);
  * Rank r is host r of the fabric, which may have more hosts. Both arguments are only read
  * during the call. Returns -MMC_EINVAL also if the fabric or the script is not as its
  * header demands.
+ *
+ * Adds to `trace`, unless it is NULL, what all ranks' streams do, in virtual time: stream
+ * s of rank r is track r * nstreams + s. Waits are not among it, since no caller of a
+ * simulated rank waits. If datagrams carry stamps, the bytes of operations are those
+ * of the stamps. With drop_kind there may be the events of two runs. There are at most
+ * 65,536 tracks, else -MMC_EINVAL is returned.
  */
 int mmc_sim_run_on(const struct mmc_sim_spec *spec,
 		   const struct mmc_fabric *fabric,
-		   const struct mmc_script *script,
+		   const struct mmc_script *script, struct mmc_trace *trace,
 		   struct mmc_sim_result *result);
 
 /* Frees what mmc_sim_run() has allocated for `result`. */

@@ -42,6 +42,11 @@ enum mmc_trace_kind {
 	MMC_TRACE_RESENT = 7,	/* that this rank sent again */
 	/* An operation that the MPI library has carried; as MMC_TRACE_OPERATION. */
 	MMC_TRACE_LIBRARY = 8,
+	/*
+	 * A simulated rank has multicast its chunks of an operation, from the first until
+	 * the last had left its host. `count`: the datagrams.
+	 */
+	MMC_TRACE_TURN = 9,
 };
 
 /* The stages of an operation, in order. */

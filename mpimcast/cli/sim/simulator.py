@@ -10,6 +10,7 @@ from mpimcast.errors import ConfigError
 
 if TYPE_CHECKING:
     from mpimcast._core import _CData as CData
+    from mpimcast._native.trace import Trace
     from mpimcast.cli.sim.scene import Scene
 
 Plain = dict[str, Any]
@@ -36,10 +37,11 @@ def crowd_spec(seed: int, nranks_min: int, nranks_max: int) -> Plain:
     return _plain(spec[0])
 
 
-def run(spec: Plain, scene: Scene | None = None) -> Plain:
+def run(spec: Plain, scene: Scene | None = None, trace: Trace | None = None) -> Plain:
     """Run a spec and return its result.
 
-    The run is on the fabric of `scene` and beside its script, if it has them. Spec
+    The run is on the fabric of `scene` and beside its script, if it has them, and adds
+    to `trace` what the ranks' streams do. Spec
     and result are the C structs of ``mpimcast/sim.h`` as dictionaries; `spec` may
     leave out fields that are as in `default_spec`.
     """
@@ -51,7 +53,8 @@ def run(spec: Plain, scene: Scene | None = None) -> Plain:
         raise ConfigError(f"this cannot be simulated: {error}") from None
     result = ffi.new("struct mmc_sim_result *")
     fabric, script = (scene.fabric, scene.script) if scene else (ffi.NULL, ffi.NULL)
-    status = lib.mmc_sim_run_on(c_spec, fabric, script, result)
+    ring = trace.c if trace else ffi.NULL
+    status = lib.mmc_sim_run_on(c_spec, fabric, script, ring, result)
     if status != 0:
         raise ConfigError(f"this cannot be simulated: {error_text(status)}")
     try:
@@ -61,6 +64,11 @@ def run(spec: Plain, scene: Scene | None = None) -> Plain:
     finally:
         lib.mmc_sim_result_clear(result)
     return found
+
+
+def stamp_scale(spec: Plain) -> int:
+    """Return how many bytes of payload a byte stands for in a run with stamps."""
+    return int(spec["chunk_bytes"]) // lib.MMC_SIM_STAMP_BYTES
 
 
 class CasesHeld(NamedTuple):

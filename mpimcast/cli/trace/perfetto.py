@@ -3,9 +3,10 @@
 
 The format is Chrome's Trace Event Format, in its JSON object form. A rank is a process
 there. Each stream has threads: one for its operations, with their stages below them
-(more, if operations overlap without one within the other), one for waits, and one for
-stalls and repairs. Arrows lead from a late entry to the end of a wait for it. Below
-the streams are the threads that torch's profiler has recorded.
+(more, if operations overlap without one within the other), one for waits, one for
+stalls and repairs and, if the ranks are simulated, one for turns. Arrows lead from a
+late entry to the end of a wait for it. Below the streams are the threads that torch's
+profiler has recorded.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from mpimcast._support.trace_file import (
     STAGE,
     STAGES,
     STALL,
+    TURN,
     WAIT,
 )
 
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
 ARROWS_MAX = 10_000
 
 # Threads of a stream: those for operations have the numbers below the others.
-_WAITS, _REPAIRS, _THREADS = 14, 15, 16
+_TURNS, _WAITS, _REPAIRS, _THREADS = 13, 14, 15, 16
 
 # The threads of a profile have numbers above those of all streams.
 _PROFILED = _THREADS << 16
@@ -104,7 +106,7 @@ def slices(events: Events, track: int) -> Slices:
     kinds = (events["kind"] == OPERATION) | (events["kind"] == LIBRARY)
     found = events[kinds & (events["track"] == track)]
     found = found[np.argsort(found["begin_ns"], kind="stable")]
-    ends = [0] * _WAITS
+    ends = [0] * _TURNS
     lanes = []
     for begin_ns, end_ns in found[["begin_ns", "end_ns"]].tolist():
         lane = next((n for n, end in enumerate(ends) if end <= begin_ns), -1)
@@ -187,6 +189,7 @@ class _Export:
                 continue
             yield from self._operations(number, track, stream, mine)
             yield from self._others(number, track, stream, mine)
+            yield from self._turns(number, track, stream, mine)
         yield from self._profile(number)
 
     def _profile(self, number: int) -> Iterator[Entry]:
@@ -297,6 +300,20 @@ class _Export:
             yield entry
             if kind == WAIT and event["detail"] == ENTRY and awaited is not None:
                 self._remember(number, waits, stream, event, awaited)
+
+    def _turns(
+        self, number: int, track: int, stream: Track, mine: Events
+    ) -> Iterator[Entry]:
+        """Yield when a simulated rank has multicast."""
+        turns = mine[mine["kind"] == TURN]
+        thread = track * _THREADS + _TURNS
+        if len(turns):
+            name = f"{stream.name}: turns"
+            yield _metadata(number, thread, "thread_name", name=name)
+            yield _metadata(number, thread, "thread_sort_index", sort_index=thread)
+        for event in turns:
+            name = f"multicasts {event['count']}"
+            yield self._slice(number, thread, name, "turn", event)
 
     def _slice(
         self, number: int, thread: int, name: str, kind: str, event: np.void
