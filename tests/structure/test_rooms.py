@@ -48,6 +48,7 @@ OUTSIDE = {
     "mpi4py": {"requests", "_mpi", "_session", "comm", "cli", "torch"},
     "mpimcast._core": {"_native", "_native.core", "cli"},
     "mpimcast._small": {"_device", "_mpi", "_native", "_session"},
+    "matplotlib": {"cli"},
     "networkx": {"_fabric"},
     "rich": {"cli"},
     "torch": {"torch"},

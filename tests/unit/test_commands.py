@@ -115,9 +115,13 @@ def _option(said: str, name: str) -> str:
 @pytest.mark.parametrize(
     ("option", "metavar", "default"),
     [
-        *(("--ranks", "N", "4"), ("--bytes", "BYTES", "64K"), ("--loss", "PROB", "0")),
-        *(("--rate", "GBIT/S", "100"), ("--latency", "US", "0.5")),
-        *(("--queue", "BYTES", "16M"), ("--timeout", "S", "10")),
+        *(
+            ("--ranks", "N", "4; on a --fabric one for each host"),
+            ("--bytes", "BYTES", "64K"),
+            ("--loss", "PROB", "0"),
+        ),
+        *(("--rate", "GBIT/S", "100"), ("--latency", "US", "0.5; on a --fabric 0.3")),
+        *(("--queue", "BYTES", "16M; on a --fabric 1M"), ("--timeout", "S", "10")),
         *(("--late", "MS", "0"), ("--late-rank", "RANK", "none")),
         *(("--chains", "N", "auto"), ("--kind", "{mixed", "allgather")),
     ],

@@ -13,14 +13,23 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from mpimcast.cli.sim import simulator
+from mpimcast.cli.sim import simulator, tracing
+from mpimcast.cli.sim.choices import refusal, taken
 from mpimcast.cli.sim.options import PROTECTS
 from mpimcast.cli.sim.parser import conflict, make_parser, numbers
 from mpimcast.cli.sim.report import report
 from mpimcast.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from mpimcast._native.trace import Trace
+    from mpimcast.cli.sim.choices import Choices
+
+
+# What of the extra `sim` a run on a fabric may lack.
+_EXTRA = {"matplotlib", "networkx"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,33 +38,108 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = vars(parser.parse_args(arguments))
     as_json = options.pop("json")
     case, cases = options.pop("case"), options.pop("cases")
-    crowd = options.pop("crowd")
-    if cases is not None and (as_json or set(options) - {"protect"}):
+    crowd, trace = options.pop("crowd"), options.pop("trace")
+    if cases is not None and (as_json or trace or set(options) - {"protect"}):
         parser.error(
             "beside --cases only --case, --crowd and --protect have a meaning: the "
             "cases draw all else; run one of them with --case to change it"
         )
     options |= numbers(options)
+    choices = taken(options)
     if cases is not None and options.get("protect"):
         return _main_protected_cases(case or 0, cases, crowd, options["protect"])
     if cases is not None:
         return _main_cases(case or 0, cases, crowd)
+    if why := refusal(choices, options):
+        parser.error(why)
+    if choices.fabric:
+        if case is not None:
+            parser.error("--case: its network is drawn, so it has no --fabric")
+        return _told(lambda: _main_fabric(choices, options, trace, as_json=as_json))
     drawn = simulator.default_spec() if case is None else _draw(case, crowd)
     spec = {**drawn, **options}
     if why := conflict(spec):
         parser.error(why)
-    begin = time.perf_counter()
+    return _told(lambda: _main_run(spec, trace, as_json=as_json))
+
+
+def _told(run: Callable[[], int]) -> int:
+    """Run something, and return its exit status; tell why if it cannot be."""
     try:
-        result = simulator.run(spec)
-    except ConfigError as error:
-        print(error, file=sys.stderr)
-        return 2
+        return run()
+    except BrokenPipeError:  # the reader of the output has gone
+        raise
+    except (ConfigError, OSError, ValueError) as error:
+        print(f"mpimcast sim: {error}", file=sys.stderr)
+    except ModuleNotFoundError as error:
+        if error.name not in _EXTRA:
+            raise
+        print(
+            f"mpimcast sim: this needs {error.name}: pip install 'mpimcast[sim]'",
+            file=sys.stderr,
+        )
+    return 2
+
+
+def _main_run(spec: simulator.Plain, trace: str | None, *, as_json: bool) -> int:
+    """Run a spec on its own network."""
+    ring = tracing.new_trace() if trace else None
+    begin = time.perf_counter()
+    result = simulator.run(spec, trace=ring)
     wall_s = time.perf_counter() - begin
+    if trace and ring:
+        _write_trace(trace, ring, spec, result)
     if as_json:
         print(json.dumps({"spec": spec, "result": result, "wall_s": wall_s}, indent=1))
     else:
         print("\n".join(report(spec, result, wall_s)))
     return 1 if result["violation"] else 0
+
+
+def _main_fabric(
+    choices: Choices,
+    options: Mapping[str, Any],
+    trace: str | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Run on a fabric, and compare with peer algorithms."""
+    # These need networkx and matplotlib, which few have.
+    from mpimcast.cli.sim import comparison, figures, ground, sheet
+
+    if choices.picture:
+        from mpimcast.cli.sim import picture
+    fabric, spec = ground.begun(choices, simulator.default_spec(), options)
+    if why := conflict(spec):
+        raise ConfigError(why)
+    ring = tracing.new_trace() if trace else None
+    found = comparison.compared(fabric, choices, spec, ring)
+    if trace and ring:
+        _write_trace(trace, ring, spec, found.first, found.ground.places())
+    if choices.picture:
+        picture.draw(found, choices.picture)
+    if as_json:
+        whole = {"choices": vars(choices), **figures.as_json(found, spec)}
+        print(json.dumps(whole, indent=1))
+    else:
+        print("\n".join(sheet.sheet(found, choices, spec)))
+    return 1 if found.violations else 0
+
+
+def _write_trace(
+    path: str,
+    ring: Trace,
+    spec: simulator.Plain,
+    result: simulator.Plain,
+    places: Sequence[str] = (),
+) -> None:
+    """Write a trace, and say if it is not whole."""
+    if ndropped := tracing.write(path, ring, spec, result, places):
+        print(
+            f"mpimcast sim: {path} lacks the first {ndropped} events, which were too "
+            "many",
+            file=sys.stderr,
+        )
 
 
 def _draw(seed: int, crowd: tuple[int, int] | None) -> simulator.Plain:

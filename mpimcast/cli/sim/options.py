@@ -14,7 +14,7 @@ COLLECTIVES = {"mixed": 0, "allgather": 1, "allgatherv": 2, "bcast": 3}
 REPAIRS = {"nak": 0, "neighbour": 1, "read": 2}
 CHECKSUMS = {"off": 0, "header": 1, "full": 2}
 PROTECTS = {"off": 0, "authenticate": 1, "encrypt": 2}
-OUTAGES = {"none": 0, "multicast": 1, "rank": 2, "leaf": 3}
+OUTAGES = {"none": 0, "multicast": 1, "rank": 2, "leaf": 3, "link": 4}
 
 RANKS_MAX = 4096
 NOBODY = 2**32 - 1  # MMC_SIM_NOBODY
@@ -44,12 +44,16 @@ def _rank(nobody: str) -> Kind:
 
 
 class Option(NamedTuple):
-    """An option, and the field of the simulator's spec that it sets."""
+    """An option, and the field of the simulator's spec that it sets.
+
+    `on_fabric` are the words for another default on a fabric.
+    """
 
     name: str
     field: str
     kind: Kind
     doc: str
+    on_fabric: str = ""
 
 
 GROUPS: dict[str, tuple[Option, ...]] = {
@@ -59,6 +63,7 @@ GROUPS: dict[str, tuple[Option, ...]] = {
             "nranks",
             arguments.whole(1, RANKS_MAX),
             "ranks, each on a host of its own",
+            "one for each host",
         ),
         Option(
             "--bytes",
@@ -71,6 +76,7 @@ GROUPS: dict[str, tuple[Option, ...]] = {
             "root",
             _rank("each Bcast draws its own"),
             "the root of every Bcast",
+            "0",
         ),
         Option(
             "--streams",
@@ -109,6 +115,7 @@ GROUPS: dict[str, tuple[Option, ...]] = {
             "adaptive",
             arguments.whole(0, 1),
             "1: start with a window of 384 KiB, and adapt it to what the queues hold",
+            "1",
         ),
         Option(
             "--known-rate",
@@ -157,6 +164,12 @@ GROUPS: dict[str, tuple[Option, ...]] = {
             "time that it takes to put a payload in its place",
         ),
         Option(
+            "--receive",
+            "receive_ns",
+            _US,
+            "time that the engine takes for each datagram that it has received",
+        ),
+        Option(
             "--zero-copy",
             "zero_copy",
             arguments.whole(0, 4096),
@@ -184,9 +197,13 @@ GROUPS: dict[str, tuple[Option, ...]] = {
             "leaf switches, under a spine if there are several",
         ),
         Option(
-            "--trunk-rate", "trunk_mbits", _GBITS, "rate of a link between switches"
+            "--trunk-rate",
+            "trunk_mbits",
+            _GBITS,
+            "rate of a link between switches",
+            "that of hosts' links",
         ),
-        Option("--latency", "latency_ns", _US, "delay of each link"),
+        Option("--latency", "latency_ns", _US, "delay of each link", "0.3"),
         Option("--jitter", "jitter_ns", _US, "greatest random delay on top of it"),
         Option(
             "--uneven",
@@ -205,6 +222,7 @@ GROUPS: dict[str, tuple[Option, ...]] = {
             "queue_bytes",
             arguments.size(1, 1 << 40),
             "bytes that each port of a switch can hold",
+            "1M",
         ),
         Option(
             "--loss",
@@ -221,6 +239,12 @@ GROUPS: dict[str, tuple[Option, ...]] = {
         Option("--duplicate", "duplicate_ppm", _LOSS, "of a second copy to arrive"),
     ),
     "mishaps": (
+        Option(
+            "--skew",
+            "entry_spread_ns",
+            _US,
+            "longest delay of a rank's first entry, of which each draws its own",
+        ),
         Option(
             "--late-rank",
             "delayed_rank",
@@ -264,8 +288,9 @@ GROUPS: dict[str, tuple[Option, ...]] = {
         Option(
             "--outage-place",
             "outage_place",
-            arguments.whole(0, RANKS_MAX - 1),
-            "rank or leaf whose links carry nothing during an --outage",
+            arguments.whole(0, _UINT32_MAX),
+            "rank, leaf or link of a fabric that carries nothing during an --outage; "
+            "links as --json numbers them",
         ),
         Option("--outage-begin", "outage_ns", _MS, "time of the outage's begin"),
         Option("--outage-end", "outage_end_ns", _MS, "time of its end"),

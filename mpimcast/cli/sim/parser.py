@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpimcast._native import core
 from mpimcast.cli import arguments, commands
+from mpimcast.cli.sim.choices import add_choices
 from mpimcast.cli.sim.options import (
     CHECKSUMS,
     COLLECTIVES,
@@ -44,14 +45,15 @@ def make_parser(defaults: Mapping[str, Any]) -> argparse.ArgumentParser:
     )
     for title, options in GROUPS.items():
         group = made.add_argument_group(title)
-        for name, field, kind, doc in options:
+        for name, field, kind, doc, on_fabric in options:
+            elsewhere = f"; on a --fabric {on_fabric}" if on_fabric else ""
             group.add_argument(
                 name,
                 dest=field,
                 type=kind.parse,
                 metavar=kind.metavar,
                 default=argparse.SUPPRESS,
-                help=f"{doc} (default: {kind.show(defaults[field])})",
+                help=f"{doc} (default: {kind.show(defaults[field])}{elsewhere})",
             )
         if title == "operations":
             _add_choice(group, "--kind", COLLECTIVES, "allgather", "collective")
@@ -73,6 +75,7 @@ def make_parser(defaults: Mapping[str, Any]) -> argparse.ArgumentParser:
                 help="the setting FAULT of every rank, such as loss=0.1,seed=9 "
                 "(default: none)",
             )
+    add_choices(made)
     _add_runs(made)
     return made
 
@@ -108,6 +111,12 @@ def _add_runs(made: argparse.ArgumentParser) -> None:
         help="seed of everything random (default: 1)",
     )
     add("--json", action="store_true", help="print spec and result as JSON")
+    add(
+        "--trace",
+        metavar="FILE",
+        help="write what each rank does into this file, for ui.perfetto.dev; of "
+        "--seeds the first",
+    )
     add(
         "--unwatched",
         action="store_true",

@@ -33,9 +33,9 @@ def report(spec: Plain, result: Plain, wall_s: float) -> list[str]:
         *_laws(result["figures"]),
         f"simulated {result['datagrams']} deliveries in {wall_s:.2f} s",
         "",
-        *_table(_rank_rows(result)),
+        *table(_rank_rows(result)),
         "",
-        *_table(_link_rows(result)),
+        *table(_link_rows(result)),
         "",
     ]
     if result["violation"]:
@@ -81,7 +81,8 @@ def _link_rows(result: Plain) -> list[list[str]]:
     return rows
 
 
-def _table(rows: list[list[str]]) -> list[str]:
+def table(rows: list[list[str]]) -> list[str]:
+    """Return the lines of a table, whose first row is its head."""
     left_out = len(rows) - 1 - _ROWS_MAX
     if left_out > 0:
         rows = rows[: 1 + _ROWS_MAX]
