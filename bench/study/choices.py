@@ -110,6 +110,18 @@ def _table(results: Results, nbytes: int) -> Table:
     )
 
 
+def _costly(results: Results) -> str:
+    """Say in which runs the protocol sent more than its laws allow."""
+    costly = [name for name, found in results.items() if found["costly"]]
+    where = [
+        fabric for fabric in FABRICS if any(name.startswith(fabric) for name in costly)
+    ]
+    return (
+        f"In {len(costly)} of {len(results)} runs ranks sent more control or repairs "
+        f"than the simulator's laws allow: on {', '.join(where) or 'no fabric'}."
+    )
+
+
 def chapter(results: Results, _folder: Path) -> Chapter:
     """Return the chapter, with a table by fabric for each size."""
     return Chapter(
@@ -120,7 +132,8 @@ def chapter(results: Results, _folder: Path) -> Chapter:
                 f"of chains and {len(_WINDOWS)} windows. As shipped, the window "
                 "adapts to what the queues hold, and the number of chains follows "
                 "from it."
-            )
+            ),
+            _costly(results),
         ],
         [_table(results, nbytes) for nbytes in _SIZES],
         [],
