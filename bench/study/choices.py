@@ -131,7 +131,8 @@ def chapter(results: Results, _folder: Path) -> Chapter:
                 f"{NRANKS} ranks gather on each fabric with {len(_CHAINS)} numbers "
                 f"of chains and {len(_WINDOWS)} windows. As shipped, the window "
                 "adapts to what the queues hold, and the number of chains follows "
-                "from it."
+                "from it. The bound is that of one link, so that rails, of which a "
+                "node has four, may fall below it."
             ),
             _costly(results),
         ],
