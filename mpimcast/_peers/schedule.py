@@ -66,6 +66,12 @@ class Messages:
         )
 
 
+def no_messages() -> Messages:
+    """Return no messages."""
+    none32, none64 = np.zeros(0, np.uint32), np.zeros(0, np.uint64)
+    return Messages(none32, none32, none64, np.zeros(1, np.uint64), none32)
+
+
 @dataclass(frozen=True, eq=False)
 class Schedule(Messages):
     """All messages of one collective.

@@ -157,6 +157,22 @@ def test_beside_a_reduce_scatter(capsys: pytest.CaptureFixture[str]) -> None:
     assert ours["time_ns"] < algorithm(switches, "ring")["time_ns"]
 
 
+def test_background_takes_its_share(capsys: pytest.CaptureFixture[str]) -> None:
+    """Other jobs' messages slow all algorithms down, and no result is wrong."""
+    free, shared = (
+        compared(
+            "--fabric clos2:radix=8,hosts=20 --ranks 16 --bytes 64K --against ring "
+            f"--placement interleaved {more}",
+            capsys,
+        )
+        for more in ("", "--background 40%")
+    )
+    for name in ("mpimcast", "ring"):
+        before, after = algorithm(free, name), algorithm(shared, name)
+        assert after["time_ns"] > before["time_ns"]
+        assert after["bytes"] > before["bytes"]
+
+
 def test_all_that_can_run_do(capsys: pytest.CaptureFixture[str]) -> None:
     """An odd number of ranks leaves out neighbour exchange, with words."""
     found = compared(f"{SMALL} --against all", capsys)

@@ -46,6 +46,9 @@ class Choices:
         The peer algorithms that run on it as well; "all" for those that can.
     beside
         The Reduce-Scatter that is in flight; "" for none.
+    background_ppm
+        The share of its link at which each host of other jobs sends, in parts per
+        million; 0 for none.
     nseeds
         How many seeds each runs with.
     picture
@@ -60,6 +63,7 @@ class Choices:
     link_loss: tuple[tuple[str, int], ...] = ()
     against: tuple[str, ...] = ()
     beside: str = ""
+    background_ppm: int = 0
     nseeds: int = 1
     picture: str = ""
 
@@ -157,6 +161,15 @@ _CHOICES = (
         REDUCE_SCATTERS,
         None,
         "have a Reduce-Scatter of the same blocks in flight; times are until both end",
+    ),
+    _Choice(
+        "--background",
+        "background_ppm",
+        _LOSS.parse,
+        "SHARE",
+        "hosts without ranks, or all if there is at most one, send each other messages "
+        "of 64 KiB at random, at this share of their rate, for four times the least "
+        "time (default: 0)",
     ),
     _Choice(
         "--seeds",

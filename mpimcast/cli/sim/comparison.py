@@ -188,6 +188,13 @@ class _Stage:
             payload_bytes=chunk_bytes, convoy_bytes=npackets * chunk_bytes
         )
         self._adaptive = choices.routing == "adaptive"
+        self._background = (
+            ground.background(choices.background_ppm, seed)
+            if choices.background_ppm
+            else None
+        )
+        if self._background:
+            self._spec["send_bytes"] = self._packets.convoy_bytes
         self._beside: Messages | None = None
         if choices.beside:
             make = REDUCE_SCATTERS[choices.beside]
@@ -212,6 +219,7 @@ class _Stage:
             self._ground.arrays,
             schedule,
             packets=self._packets,
+            background=self._background,
             adaptive=self._adaptive,
         )
 

@@ -18,6 +18,7 @@ from mpimcast._fabric.nodes import nodes
 from mpimcast._fabric.rendezvous import Rendezvous
 from mpimcast._fabric.routes import Routes
 from mpimcast._fabric.subnet_manager import SubnetManager
+from mpimcast._peers.background import background
 from mpimcast.cli.sim.options import COLLECTIVES, OUTAGES, RANKS_MAX
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from mpimcast._fabric.fabric import Fabric
     from mpimcast._fabric.tree import Tree
+    from mpimcast._peers.background import Background
     from mpimcast.cli.sim.choices import Choices
     from mpimcast.cli.sim.simulator import Plain
 
@@ -93,6 +95,21 @@ class Ground:
         more = spec["block_bytes"] if beside else 0
         nops: int = spec["nops"] * spec["nstreams"]
         return nops * bound_ns(self.fabric, sent, more)
+
+    def background(self, share_ppm: int, seed: int) -> Background:
+        """Return messages of other jobs, at a share of their hosts' rate.
+
+        They start within four times the least time of the operations.
+        """
+        nranks, nhosts = self.spec["nranks"], self.fabric.nhosts
+        first = nranks if nhosts - nranks > 1 else 0
+        return background(
+            np.arange(first, nhosts, dtype=np.uint32),
+            share_ppm,
+            self.fabric.hosts[first].up.mbits,
+            4 * self.bound_ns(beside=False),
+            seed,
+        )
 
     def places(self) -> list[str]:
         """Return the switch that each rank is at."""

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpimcast._core import ffi
+from mpimcast._peers.schedule import no_messages
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mpimcast._core import _CData as CData
     from mpimcast._fabric.arrays import Arrays
+    from mpimcast._peers.background import Background
     from mpimcast._peers.schedule import Messages
 
 
@@ -70,6 +72,8 @@ class Scene:
         Messages that are sent beside the operations; None: none.
     packets
         How those messages travel.
+    background
+        Messages that do not count for the times of the result; None: none.
     adaptive
         Whether switches choose the shortest queue instead of one by a hash.
     """
@@ -80,17 +84,16 @@ class Scene:
         schedule: Messages | None = None,
         *,
         packets: Packets | None = None,
+        background: Background | None = None,
         adaptive: bool = False,
     ) -> None:
         self._kept: list[NDArray[Any]] = []
         self.fabric = (
             ffi.NULL if arrays is None else self._fabric(arrays, int(adaptive))
         )
-        self.script = (
-            ffi.NULL
-            if schedule is None
-            else self._script(schedule, packets or Packets())
-        )
+        self.script = ffi.NULL
+        if schedule is not None or background is not None:
+            self.script = self._script(schedule, background, packets or Packets())
 
     def _fabric(self, arrays: Arrays, choice: int) -> CData:
         links = np.zeros(len(arrays.link_from), _LINK)
@@ -116,17 +119,29 @@ class Scene:
             },
         )
 
-    def _script(self, schedule: Messages, packets: Packets) -> CData:
+    def _script(
+        self,
+        schedule: Messages | None,
+        background: Background | None,
+        packets: Packets,
+    ) -> CData:
+        messages = schedule or no_messages()
+        nmeasured = len(messages.sender)
+        earliest_ns = np.zeros(nmeasured, np.uint64)
+        if background is not None:
+            messages = messages.beside(background.messages)
+            earliest_ns = np.concatenate([earliest_ns, background.earliest_ns])
         return ffi.new(
             "struct mmc_script *",
             {
-                "nmessages": len(schedule.sender),
-                "nmeasured": len(schedule.sender),
-                "senders": self._pointer("uint32_t", schedule.sender),
-                "receivers": self._pointer("uint32_t", schedule.receiver),
-                "nbytes": self._pointer("uint64_t", schedule.nbytes),
-                "next_first": self._pointer("uint64_t", schedule.next_first),
-                "next": self._pointer("uint32_t", schedule.next),
+                "nmessages": len(messages.sender),
+                "nmeasured": nmeasured,
+                "senders": self._pointer("uint32_t", messages.sender),
+                "receivers": self._pointer("uint32_t", messages.receiver),
+                "nbytes": self._pointer("uint64_t", messages.nbytes),
+                "earliest_ns": self._pointer("uint64_t", earliest_ns),
+                "next_first": self._pointer("uint64_t", messages.next_first),
+                "next": self._pointer("uint32_t", messages.next),
                 "overhead_ns": packets.overhead_ns,
                 "packet_bytes": packets.payload_bytes,
                 "header_bytes": packets.header_bytes,
