@@ -17,10 +17,10 @@ from mpimcast._native.proxy import find
 
 LIMIT_S = 60
 
-# A rank of a job. The jobs wait for each other by files, once all ranks of both have
+# A rank of a job. The jobs wait for each other by pipes, once all ranks of both have
 # opened their teams, and again before any rank frees one.
 JOB = """
-import faulthandler, json, sys, time
+import faulthandler, json, sys
 from pathlib import Path
 faulthandler.dump_traceback_later({limit_s}, exit=True)
 import numpy as np
@@ -29,6 +29,7 @@ import mpimcast
 from mpimcast._native.proxy import find
 
 name, own, other = sys.argv[1:]
+pipes = []
 world = MPI.Intracomm(MPI.COMM_WORLD)
 settings = {{"transport": "udp", "min_bytes": 0, "chunk_bytes": 512, "node_bytes": 0,
             "progress": "proxy", "proxy": name, "fault": "loss=0.1,seed=7"}}
@@ -45,9 +46,11 @@ def gather(comm, salt):
 def meet(where):
     world.Barrier()
     if world.rank == 0:
-        Path(own + where).touch()
-        while not Path(other + where).exists():
-            time.sleep(0.01)
+        # A pipe that is open for both directions keeps the byte until it is read.
+        pipes.append(open(own + where, "r+b", buffering=0))
+        pipes[-1].write(b"x")
+        with open(other + where, "rb", buffering=0) as pipe:
+            pipe.read(1)
     world.Barrier()
 
 for comm in comms:
@@ -75,6 +78,9 @@ def test_two_jobs_at_once(tmp_path: Path) -> None:
     name = f"test-{os.getpid()}-{time.time_ns():x}"
     sizes = {BIN: 3, MPICH_BIN: 2}
     one, other = (str(tmp_path / word) for word in ("one", "other"))
+    for job in (one, other):
+        for where in ("opened", "counted"):
+            os.mkfifo(job + where)
     commands = [
         [
             *mpirun(nranks, bin_folder=bin_folder),

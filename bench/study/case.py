@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A case of the scale study, and what it yields."""
+"""The cases of the scale study, their results, and the chapters about them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from bench.page.plot import Picture
 
-# What a case has yielded: integers alone, so that any machine gets the same.
+# A case yields integers alone, so that every machine gets the same.
 Numbers = dict[str, int]
 # The numbers of a question's cases, by their names.
 Results = Mapping[str, Numbers]
@@ -23,7 +23,7 @@ class Case(NamedTuple):
     name
         Its name among the cases of its question.
     arguments
-        What its question's `measure` takes.
+        The arguments with which its question calls `measure`.
     quick
         Whether it takes a moment only, so that a test can repeat it.
     """
@@ -34,7 +34,7 @@ class Case(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table of words, and what it says."""
+    """A table whose cells are words, under a caption that says what they mean."""
 
     caption: str
     heads: list[str]
@@ -42,7 +42,7 @@ class Table(NamedTuple):
 
 
 class Chapter(NamedTuple):
-    """What the page says about a question."""
+    """The part of the page that answers one question."""
 
     title: str
     paragraphs: list[str]

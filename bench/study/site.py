@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where a simulated job runs: a fabric with its routes and trees, and runs on it."""
+"""A site for simulated jobs: a fabric with routes and trees, and runs on it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mpimcast.cli.sim.scene import Packets, Scene
 MBITS = 100_000  # of a link, unless a fabric says otherwise
 MULTICAST, CONTROL, REPAIR = range(3)  # kinds of traffic
 _EVENTS_MAX = 10**12  # a run ends by itself
-# How the simulator words that an operation did what it should, but at too great a cost.
+# The simulator's words for an operation whose result was right, at too great a cost.
 _COSTLY = ("control datagrams in an operation", "repairs were sent for")
 _THOUSANDTHS = {"p50": 500, "p99": 990, "p999": 999}  # of the ranks
 

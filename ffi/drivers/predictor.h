@@ -22,7 +22,7 @@ struct mmc_prediction {
 	uint32_t position; /* among the datagrams of its subgroup */
 };
 
-/* Where the payloads of one sender belong, in order of their indices, without gaps. */
+/* The memory for one sender's payloads, in order of their indices, without gaps. */
 struct mmc_destination {
 	uint8_t *memory; /* NULL: none of them may be placed */
 	uint64_t nbytes;

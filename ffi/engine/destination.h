@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the payloads of a sender belong, for devices that place by themselves. */
+/* Tells devices that place by themselves in which memory a sender's payloads belong. */
 #ifndef MMC_ENGINE_DESTINATION_H
 #define MMC_ENGINE_DESTINATION_H
 

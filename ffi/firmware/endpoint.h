@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the driver of an adapter's device share. */
+/*
+ * The endpoint of an adapter's device. Three files implement it: nic.c opens and sends,
+ * receive.c polls, and buffer.c registers buffers.
+ */
 #ifndef MMC_FIRMWARE_ENDPOINT_H
 #define MMC_FIRMWARE_ENDPOINT_H
 
@@ -7,12 +10,12 @@
 #include "firmware/nic.h"
 #include "offload/ring.h"
 
-/* Where the first hart learns what has happened: by the device, or by another hart. */
+/* A ring of events from the device, or from another hart, which the first hart polls. */
 struct mmc_inlet {
 	struct mmc_hart *hart; /* NULL: the device tells, in the first queue */
 	struct mmc_offload_ring *ring;
 	const struct mmc_nic_event *events; /* [MMC_NIC_EVENTS] */
-	/* Whether the hart was behind, how many events it had taken in, and when. */
+	/* The last look at the hart: was it behind, how much had it taken in, and when. */
 	bool behind;
 	uint32_t nseen;
 	uint64_t seen_ns;

@@ -36,12 +36,12 @@ struct mmc_hart {
 	const struct mmc_nic_block *blocks; /* [nranks] */
 	struct mmc_bitmap claimed; /* the chunks that this hart has placed */
 
-	/* How often a buffer was registered or deregistered; odd while there is one. */
+	/* Counts registrations and deregistrations, so it is odd while there is a buffer. */
 	_Alignas(64) uint32_t nchanges;
 	/* The latest of these changes that the hart acts on. */
 	_Alignas(64) uint32_t nacknowledged;
 
-	/* What the hart tells: chunks, slots that are the first hart's now, and others. */
+	/* Events for the first hart: chunks in their places, and slots that it takes over. */
 	struct mmc_offload_ring told;
 	struct mmc_nic_event telling[MMC_HART_EVENTS];
 	/* Slots that the first hart gives back. */

@@ -14,7 +14,7 @@ extern struct mmc_nic mmc_nic;
 /* The harts beside the first one; NULL where there is none. They are made with the endpoint. */
 extern struct mmc_hart *mmc_harts[MMC_NIC_HARTS_MAX];
 
-/* What such a hart runs: see start.S. */
+/* Runs a hart beside the first one, from start.S, and does not return. */
 void mmc_hart_main(uint32_t number);
 
 /* Returns the memory at an offset of the ABI. */

@@ -27,7 +27,7 @@ enum {
 	MMC_TIMER_SEND,	   /* target: a node that sends the script's messages */
 };
 
-/* What a run is about: each is only read, and outlives the run. */
+/* The input of a run, which is only read and outlives the run. */
 struct mmc_scene {
 	const struct mmc_sim_spec *spec;
 	const struct mmc_fabric *fabric; /* NULL: as the spec says */

@@ -40,7 +40,7 @@ def _thousandths(text: str) -> int:
 
 
 class Key(NamedTuple):
-    """What may be said of a fabric.
+    """A key in the description of a fabric, and the parameter that it sets.
 
     Attributes
     ----------

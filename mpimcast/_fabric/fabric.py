@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Host:
-    """Where a rank may run: one link to a switch, and one back.
+    """A place for one rank, with a link to a switch and one back.
 
     Parameters
     ----------

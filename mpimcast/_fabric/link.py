@@ -13,7 +13,7 @@ _MBITS_MAX = 8_000_000  # MMC_FABRIC_MBITS_MAX
 
 @dataclass(frozen=True)
 class Link:
-    """What a directed link is, apart from its two ends.
+    """The properties of a directed link, apart from its two ends.
 
     The defaults are assumptions about a cluster of today: 100 Gbit/s; a switch of about
     200 ns and 20 m of fibre of 5 ns each; and a port's share of 32 MiB of memory that

@@ -13,7 +13,7 @@ from mpimcast._fabric.link import Link
 # The link that all others are like, unless the caller of a builder says otherwise.
 LINK = Link("")
 
-# What waits at a host's own link waits in the host's memory, which is never full.
+# Datagrams that wait for a host's own link wait in the host's memory: none is dropped.
 _HOST_QUEUE_BYTES = 1 << 40
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mpimcast._fabric.tree import Tree
     from mpimcast._peers.schedule import Schedule
 
-# What stands for k in the k-nomial exchange.
+# The k of the k-nomial exchange.
 _RADIX = 4
 
 # Each takes the group of each rank, such as its node or its rack, and the bytes of a
@@ -36,7 +36,7 @@ ALLGATHERS: dict[str, Callable[[Sequence[int], int], Schedule]] = {
     "pat": lambda groups, nbytes: allgather.pat(len(groups), nbytes),
 }
 
-# How much of a block goes on at a time, down a chain, or through a switch that reduces.
+# The bytes of a block that a chain, or a switch that reduces, passes on at a time.
 _CHAIN_BYTES, _REDUCED_BYTES = 65536, 8192
 
 # Each takes the number of ranks, the bytes of the block, and the root.

@@ -77,7 +77,7 @@ class _Exchange:
         self._sent = 0
         self._messages: list[tuple[NDArray[np.int64], ...]] = []
         self._dependencies: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-        # What has been received: the messages, and the representatives that have them.
+        # The messages so far, and the representatives that have received them.
         self._received: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
 
     def columns(self) -> list[list[NDArray[np.int64]]]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Step:
-    """What every rank sends in one step; numbers are relative to the rank.
+    """One step, in which every rank sends the same; numbers are relative to the rank.
 
     Parameters
     ----------

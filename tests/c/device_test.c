@@ -36,7 +36,7 @@ static struct memory {
 
 static struct device device;
 
-/* What the endpoint's next poll finds; `nbytes` is 0 if nothing has come. */
+/* The datagram that the next poll returns; `nbytes` is 0 if nothing has come. */
 static struct mmc_event arrival;
 static uint8_t datagram[SLOT_BYTES];
 

@@ -201,7 +201,7 @@ static void chunks_are_placed_and_told(void)
 	CHECK(!mmc_hart_step(&hart));
 }
 
-/* What is behind a short chunk is another run: all but the last of a run are full. */
+/* A short chunk ends its run, since all chunks of a run but the last are full. */
 static void a_short_chunk_ends_a_run(void)
 {
 	open_hart();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which groups this host has joined. */
+/* Tells whether this host has joined a group. */
 #ifndef MMC_TESTS_MEMBERSHIP_H
 #define MMC_TESTS_MEMBERSHIP_H
 

@@ -14,7 +14,7 @@
 
 enum { CHUNK_BYTES = 1000, NWARM = 2 };
 
-/* What measured() does. */
+/* The two calls that measured() can make. */
 enum act { BEGIN, END };
 
 __attribute__((noinline, noclone)) static int

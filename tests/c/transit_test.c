@@ -97,7 +97,7 @@ static void convoys_end_at_switches(void)
 
 /* ---- token buckets --------------------------------------------------------- */
 
-/* What the bucket has tokens for leaves at the burst's rate, the rest at its own. */
+/* Bytes with tokens leave at the rate of the burst, the others at that of the link. */
 static void bucket_lets_a_burst_pass(void)
 {
 	struct mmc_fabric_link described = small_link(0, 1);

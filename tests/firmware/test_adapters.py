@@ -90,7 +90,7 @@ def adapters(mode: str, harts: int, *stop: str) -> Iterator[str]:
             assert process.wait(ENDS_S) == 0
             counts = re.findall("[0-9]+", process.stdout.read())
             placed, written, *received = [int(count) > 0 for count in counts]
-            # What has not been written may have to be placed.
+            # Chunks that the device has not written may have to be placed.
             assert (placed or written, written) == WAYS[mode]
             assert received == [True] * harts
         finally:

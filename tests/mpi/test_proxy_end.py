@@ -18,6 +18,7 @@ from gathering import Gathering, gather_and_check, require_two_ranks
 from mpi4py import MPI
 from processes import Process
 from proxied import LIMIT_S, WHO, Make, Proxies
+from waiting import await_state
 
 from mpimcast import Error, TransportError
 from mpimcast._native.proxy import find
@@ -86,10 +87,7 @@ def nheld(pid: int) -> int:
 
 def await_no_more(pid: int, before: int) -> None:
     """Wait until a process holds no more than before; fail if it does for too long."""
-    deadline_s = time.monotonic() + LIMIT_S
-    while nheld(pid) > before:
-        assert time.monotonic() < deadline_s, (nheld(pid), before)
-        time.sleep(0.01)
+    await_state(lambda: nheld(pid), lambda held: held <= before, LIMIT_S)
 
 
 @pytest.mark.parametrize("who", WHO)
@@ -129,10 +127,7 @@ def test_drain(make_proxied: Make, proxies: Proxies) -> None:
         old.Barrier()
         if old.rank == 0:
             process.send(signal.SIGTERM)
-        deadline_s = time.monotonic() + LIMIT_S
-        while find(name) is not None:
-            assert time.monotonic() < deadline_s
-            time.sleep(0.01)
+        await_state(lambda: find(name), lambda found: found is None, LIMIT_S)
         old.Barrier()
         new = make_proxied("all", proxy=name, ttl=2)
         gather_and_check(new)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import pytest
 import support
 from exchange import FORMS, KINDS
 from job import MPICH, OPENMPI, SETTINGS, Job, Rounds
+from waiting import await_state
 
 from bench.testbed.cluster import Cluster
 from bench.testbed.host import Host
@@ -81,16 +81,14 @@ def await_nothing_left(host: Host, pid: int) -> None:
 
     Groups of ranks that have gone are left some seconds later.
     """
-    deadline_s = time.monotonic() + LIMIT_S
-    while True:
+
+    def held() -> tuple[int, int, int]:
         sockets = host.run("ls", "-l", f"/proc/{pid}/fd").count("socket:")
         memory = host.run("cat", f"/proc/{pid}/maps").count("/memfd:")
-        threads = host.run("ls", f"/proc/{pid}/task").split()
-        # A thread awaits signals, and one awaits ranks.
-        if (sockets, memory, len(threads)) == (1, 0, 2):
-            return
-        assert time.monotonic() < deadline_s, (sockets, memory, threads)
-        time.sleep(0.05)
+        return sockets, memory, len(host.run("ls", f"/proc/{pid}/task").split())
+
+    # A thread awaits signals, and one awaits ranks.
+    await_state(held, lambda seen: seen == (1, 0, 2), LIMIT_S)
 
 
 @ways(brief=["openmpi-64M", "mpich-0"])

@@ -12,12 +12,11 @@ import re
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import support
+from waiting import await_state
 
 from bench.guest import kernel
 
@@ -136,14 +135,6 @@ class Machine:
         return self.count.read_text().count("\n") if self.count.exists() else 0
 
 
-def await_true(condition: Callable[[], bool]) -> None:
-    """Wait until a condition holds; fail if that takes too long."""
-    deadline_s = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.02)
-
-
 def set_register_bytes(program: Path, register_bytes: int) -> None:
     """Change a copy of kernel.py to build kernels for another size of registers."""
     text = program.read_text()
@@ -166,7 +157,7 @@ def test_one_builds_for_all(machine: Machine) -> None:
     A kernel is built anew if the source, registers.sh or the size of registers changes.
     """
     several = [machine.start() for _ in range(3)]
-    await_true(lambda: machine.builds() == 1)
+    await_state(lambda: machine.builds() == 1)
     machine.go.touch()
     paths = {machine.kernel(process) for process in several}
     paths.add(machine.kernel(machine.start()))
@@ -186,7 +177,7 @@ def test_one_builds_for_all(machine: Machine) -> None:
 def test_a_killed_build_is_done_again(machine: Machine) -> None:
     """The next process waits until a killed build has no process left, then builds."""
     first = machine.start()
-    await_true(lambda: machine.builds() == 1)
+    await_state(lambda: machine.builds() == 1)
     first.kill()
     first.communicate()
     second = machine.start()

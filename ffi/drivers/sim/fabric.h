@@ -45,7 +45,7 @@ static inline bool mmc_fabric_is_inner(const struct mmc_fabric *fabric,
 	return link >= 2 * fabric->nhosts;
 }
 
-/* Where a datagram or a convoy comes from and goes to: nodes. */
+/* The two nodes between which a datagram or a convoy travels. */
 struct mmc_journey {
 	uint32_t from;
 	uint32_t to;

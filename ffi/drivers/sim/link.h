@@ -44,7 +44,7 @@ struct mmc_link_convoy {
 	uint64_t nbytes;       /* of all packets, headers included */
 	uint64_t packet_bytes; /* of the longest packet */
 	uint32_t npackets;
-	/* When the last packet is there to enter; the first is there now. */
+	/* The time at which the last packet can enter; the first can enter now. */
 	uint64_t last_ns;
 };
 

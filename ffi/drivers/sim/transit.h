@@ -19,8 +19,8 @@ uint64_t mmc_transit_send(struct mmc_network *network,
 			  const struct mmc_convoy *convoy);
 
 /*
- * Handles a convoy of which the first packet has come out of a link, or the last one if
- * the link leads to its goal. Returns whether it has arrived there.
+ * Handles the event of a convoy that comes out of a link: sends it on over the next link,
+ * or returns true if this link has led to its goal.
  */
 bool mmc_transit_reach(struct mmc_network *network, struct mmc_convoy *convoy,
 		       uint32_t link);

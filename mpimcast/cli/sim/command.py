@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mpimcast.cli.sim.choices import Choices
 
 
-# What of the extra `sim` a run on a fabric may lack.
+# The packages of the extra `sim` that a run on a fabric imports.
 _EXTRA = {"matplotlib", "networkx"}
 
 

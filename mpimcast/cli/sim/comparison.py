@@ -35,7 +35,7 @@ _REPAIR = 2
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What one run has cost.
+    """The costs of one run.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class Comparison:
 
     @property
     def violations(self) -> list[str]:
-        """What was violated, and in which runs."""
+        """The violations, each with the run that had it."""
         return [
             f"{contestant.name}, seed {run.seed}: {run.violation}"
             for contestant in self.contestants

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where a simulated run takes place: a fabric, and other messages on it, for C."""
+"""The scene of a simulated run, for C: a fabric, and other messages on it."""
 
 from __future__ import annotations
 

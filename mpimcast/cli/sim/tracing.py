@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mpimcast._support.trace_file import Events
 
-# How many events a trace keeps: 40 MiB of them.
+# The most events that a trace keeps: they take 40 MiB.
 _NSLOTS = 1 << 20
 
 

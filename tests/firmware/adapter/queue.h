@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the device share: its memory, and how it tells the firmware something. */
+/* The device's memory, and the queues in which it tells the firmware of events. */
 #ifndef MMC_TESTS_ADAPTER_QUEUE_H
 #define MMC_TESTS_ADAPTER_QUEUE_H
 

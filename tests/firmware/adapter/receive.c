@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the device receives: into which queue, and whether into a slot or a buffer. */
+/* Receives: chooses a queue for each datagram, and writes it to a slot or to a buffer. */
 #include <string.h>
 
 #include "queue.h"

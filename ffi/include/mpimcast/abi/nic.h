@@ -114,7 +114,7 @@ struct mmc_nic_buffer {
 	uint32_t chunk_bytes;
 };
 
-/* Where the payloads of one sender belong: adjacent, and all full but the last. */
+/* The part of a buffer for one sender's payloads: adjacent, all full but the last. */
 struct mmc_nic_block {
 	uint64_t offset;
 	uint64_t nbytes; /* 0: nothing of this sender is written */
@@ -196,7 +196,7 @@ struct mmc_nic {
 	uint64_t region_bytes;
 	uint64_t slots_offset; /* the firmware's: where slot 0 begins */
 	uint64_t slot_bytes;   /* the firmware's: of each slot */
-	/* How many harts there are. A hart whose number is not below that stops for good. */
+	/* The number of harts. A hart whose own number is not below it stops for good. */
 	uint32_t nharts;
 	uint32_t nqueues; /* the firmware's: how many of the queues are used */
 	struct mmc_nic_endpoint endpoint;
