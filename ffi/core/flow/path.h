@@ -34,8 +34,8 @@ struct mmc_path {
 	/* The least time for which the slowest receiver is waited for. */
 	uint64_t lag_ns;
 	/*
-	 * In how many more operations this rank multicasts its record behind its last
-	 * chunk: the network has lost chunks, of its own or of others.
+	 * The network has lost chunks, so this rank multicasts its record behind its last
+	 * chunk in so many more operations.
 	 */
 	uint32_t nlossy;
 	bool backlog; /* datagrams lie unread here: silence proves nothing */
@@ -67,8 +67,8 @@ struct mmc_path {
 #define MMC_PATH_SRTT_MAX_NS (10 * MMC_MS_NS)
 
 /*
- * For how many operations a loss is remembered: a network that loses one chunk in some
- * operations is to be taken for lossy in all.
+ * A loss is remembered for so many operations: a network that loses a chunk now and then
+ * counts as lossy all the time.
  */
 #define MMC_PATH_LOSSY_OPERATIONS 16
 

@@ -68,7 +68,8 @@ struct mmc_header_template mmc_header_template(const struct mmc_header *header,
 	struct mmc_header_template template;
 
 	mmc_header_encode(template.bytes, &first, datagram_bytes, checksum);
-	template.words = mmc_header_words(template.bytes);
+	template.words.channel = mmc_get_u64(template.bytes);
+	template.words.rest = (uint64_t)header->epoch << 32;
 	template.mask = checksum == MMC_CHECKSUM_OFF ? 0 : 0xffff;
 	return template;
 }

@@ -174,30 +174,25 @@ struct mmc_header_template mmc_header_template(const struct mmc_header *header,
 					       size_t datagram_bytes,
 					       enum mmc_checksum checksum);
 
-/* Returns the header that has `index` as two numbers. */
-static inline struct mmc_header_words
-mmc_header_patch(const struct mmc_header_template *template, uint64_t index)
+/*
+ * Returns the channel, with the checksum, of the header whose second number is `rest`. It
+ * depends on the index alone, so that `rest` may lack the epoch.
+ */
+static inline uint64_t
+mmc_header_channel(const struct mmc_header_template *template, uint64_t rest)
 {
-	uint64_t rest = template->words.rest | index;
-
-	return (struct mmc_header_words){
-		.channel = template->words.channel ^
-			   ((rest ^ rest >> 16) & template->mask),
-		.rest = rest,
-	};
+	return template->words.channel ^ ((rest ^ rest >> 16) & template->mask);
 }
 
 /* Writes the header that has `index` to `bytes`, as mmc_header_encode() would. */
 static inline void mmc_header_write(const struct mmc_header_template *template,
 				    uint8_t *bytes, uint32_t index)
 {
-	uint32_t mask = (uint32_t) template->mask;
-	uint32_t folded = (uint32_t) template->words.channel ^
-			  ((index ^ index >> 16) & mask);
+	uint64_t channel = mmc_header_channel(template, index);
 
 	memcpy(bytes, template->bytes, MMC_HEADER_BYTES);
-	bytes[6] = (uint8_t)(folded >> 8);
-	bytes[7] = (uint8_t)folded;
+	bytes[6] = (uint8_t)(channel >> 8);
+	bytes[7] = (uint8_t)channel;
 	mmc_put_u32(bytes + 12, index);
 }
 
@@ -210,9 +205,10 @@ mmc_header_matches(const struct mmc_header_template *template,
 		   const uint8_t *bytes, uint64_t index)
 {
 	const struct mmc_header_words found = mmc_header_words(bytes);
-	const struct mmc_header_words right = mmc_header_patch(template, index);
+	uint64_t rest = template->words.rest | index;
 
-	return found.channel == right.channel && found.rest == right.rest;
+	return found.channel == mmc_header_channel(template, rest) &&
+	       found.rest == rest;
 }
 
 #endif
