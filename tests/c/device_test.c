@@ -5,6 +5,7 @@
  */
 #include "../firmware/adapter/device.h"
 
+#include "asking.h"
 #include "check.h"
 #include "core/wire/header.h"
 #include "offload/ring.h"
@@ -109,11 +110,7 @@ static int ask(enum mmc_nic_question question)
 {
 	struct mmc_nic_ask *asked = &memory.nic.ask;
 
-	asked->question = question;
-	asked->body_offset = OFFSET(buffer);
-	asked->body_bytes = question == MMC_NIC_REGISTER ? sizeof(memory.buffer)
-							 : 0;
-	mmc_ring_show(&asked->nasked, asked->nasked + 1);
+	pose(&memory.nic, question, OFFSET(buffer), sizeof(memory.buffer));
 	CHECK(device_progress(&device));
 	CHECK_EQ(asked->nanswered, asked->nasked);
 	return asked->status;

@@ -2,22 +2,8 @@
 /* The fabrics of the simulated network: descriptions, ways, trees, outages. */
 #include "drivers/sim/fabric.h"
 
-#include "check.h"
-#include "drivers/sim/network.h"
 #include "drivers/sim/tree.h"
 #include "fabrics.h"
-
-static struct mmc_network_options options_on(const struct mmc_fabric *fabric)
-{
-	return (struct mmc_network_options){
-		.nhosts = SMALL_HOSTS,
-		.fabric = fabric,
-		.datagram_bytes_max = 2048,
-		.head_bytes = MMC_HEADER_BYTES,
-		.payload_scale = 1,
-		.seed = 7,
-	};
-}
 
 static void send_to(struct mmc_network *network, uint32_t source, uint32_t peer,
 		    uint32_t subgroup)
@@ -169,7 +155,7 @@ static void multicast_takes_the_tree_of_its_subgroup(void)
 	small_fabric_init(&small);
 	for (uint32_t subgroup = 0; subgroup < 4; subgroup++) {
 		const struct mmc_network_options options =
-			options_on(&small.fabric);
+			small_options(&small.fabric);
 		uint32_t arrivals[SMALL_HOSTS] = { 0 };
 
 		CHECK_EQ(mmc_network_init(&network, &options), 0);
@@ -200,7 +186,7 @@ static void hosts_without_a_rank_are_no_concern(void)
 	struct mmc_network network;
 
 	small_fabric_init(&small);
-	options = options_on(&small.fabric);
+	options = small_options(&small.fabric);
 	options.nhosts = 3;
 	CHECK_EQ(mmc_network_init(&network, &options), 0);
 	send_to(&network, 0, MMC_PEER_ALL, 0);
@@ -224,7 +210,8 @@ static void flows_spread_and_stay(void)
 
 	small_fabric_init(&small);
 	for (uint64_t seed = 0; seed < 64; seed++) {
-		struct mmc_network_options options = options_on(&small.fabric);
+		struct mmc_network_options options =
+			small_options(&small.fabric);
 		uint32_t arrivals[SMALL_HOSTS] = { 0 };
 		uint32_t nlinks;
 
@@ -258,7 +245,7 @@ static void adaptive_choice_takes_the_shorter_queue(void)
 	/* The hosts' links are ten times as fast, so that leaf 0 has a queue. */
 	for (uint32_t i = 0; i < 2 * SMALL_HOSTS; i++)
 		small.links[i].mbits *= 10;
-	options = options_on(&small.fabric);
+	options = small_options(&small.fabric);
 	CHECK_EQ(mmc_network_init(&network, &options), 0);
 	for (unsigned i = 0; i < 20; i++)
 		send_to(&network, 0, 3, 0);
@@ -279,7 +266,7 @@ static void failed_link_cuts_both_directions(void)
 	struct mmc_network network;
 
 	small_fabric_init(&small);
-	options = options_on(&small.fabric);
+	options = small_options(&small.fabric);
 	options.outage = (struct mmc_outage){
 		.kind = MMC_OUTAGE_LINK,
 		.place = small_up(0, 0),

@@ -6,7 +6,8 @@
 #ifndef MMC_TESTS_FABRICS_H
 #define MMC_TESTS_FABRICS_H
 
-#include <mpimcast/fabric.h>
+#include "check.h"
+#include "drivers/sim/network.h"
 
 enum {
 	SMALL_HOSTS = 4,
@@ -126,6 +127,30 @@ static inline void small_fabric_init(struct small_fabric *small)
 	small_lay_links(small);
 	small_lay_routes(small);
 	small_lay_trees(small);
+}
+
+/* Returns the options of a network on a fabric of as many hosts. */
+static inline struct mmc_network_options
+small_options(const struct mmc_fabric *fabric)
+{
+	return (struct mmc_network_options){
+		.nhosts = SMALL_HOSTS,
+		.fabric = fabric,
+		.datagram_bytes_max = 2048,
+		.head_bytes = MMC_HEADER_BYTES,
+		.payload_scale = 1,
+		.seed = 7,
+	};
+}
+
+/* Opens a network on a fabric, which outlives it. */
+static inline void small_open(const struct small_fabric *small,
+			      struct mmc_network *network)
+{
+	const struct mmc_network_options options =
+		small_options(&small->fabric);
+
+	CHECK_EQ(mmc_network_init(network, &options), 0);
 }
 
 #endif

@@ -5,6 +5,7 @@
  * in any order, repeated, and amid others; and once a buffer is deregistered, nobody but the
  * test touches its memory. A sanitizer for threads sees if that is not so.
  */
+#include "asking.h"
 #include "harts.h"
 #include "support/prng.h"
 
@@ -106,11 +107,7 @@ static void ask(enum mmc_nic_question question)
 {
 	struct mmc_nic_ask *asked = &memory.nic.ask;
 
-	asked->question = question;
-	asked->body_offset = OFFSET(buffer);
-	asked->body_bytes = question == MMC_NIC_REGISTER ? sizeof(memory.buffer)
-							 : 0;
-	mmc_ring_show(&asked->nasked, asked->nasked + 1);
+	pose(&memory.nic, question, OFFSET(buffer), sizeof(memory.buffer));
 	mmc_machine_ring();
 	while (mmc_ring_see(&asked->nanswered) != asked->nasked)
 		;

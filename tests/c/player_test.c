@@ -4,7 +4,6 @@
 
 #include <mpimcast/sim.h>
 
-#include "check.h"
 #include "fabrics.h"
 
 enum {
@@ -63,19 +62,13 @@ static void add(struct lines *lines, uint32_t from, uint32_t to,
 static void play(const struct lines *lines, uint64_t *end_ns)
 {
 	struct small_fabric small;
-	const struct mmc_network_options options = {
-		.nhosts = SMALL_HOSTS,
-		.fabric = &small.fabric,
-		.datagram_bytes_max = 2048,
-		.payload_scale = 1,
-	};
 	struct mmc_player player = { .ready_kind = KIND_READY,
 				     .send_kind = KIND_SEND };
 	struct mmc_network network;
 	struct mmc_heap_item event;
 
 	small_fabric_init(&small);
-	CHECK_EQ(mmc_network_init(&network, &options), 0);
+	small_open(&small, &network);
 	CHECK_EQ(mmc_player_open(&player, &lines->script, &network), 0);
 	mmc_player_start(&player);
 	while (mmc_network_next(&network, &event))

@@ -7,15 +7,6 @@
 
 enum { PACKET_BYTES = 1000 };
 
-static struct mmc_network_options options_on(const struct mmc_fabric *fabric)
-{
-	return (struct mmc_network_options){
-		.nhosts = SMALL_HOSTS,
-		.fabric = fabric,
-		.payload_scale = 1,
-	};
-}
-
 /* Sends packets together. Returns when the last one arrives. */
 static uint64_t convoy_time_ns(struct mmc_network *network, uint32_t to,
 			       uint32_t npackets)
@@ -47,12 +38,10 @@ static void convoys_are_stored_and_forwarded_by_packet(void)
 {
 	for (uint32_t npackets = 1; npackets <= 16; npackets += 5) {
 		struct small_fabric small;
-		struct mmc_network_options options;
 		struct mmc_network network;
 
 		small_fabric_init(&small);
-		options = options_on(&small.fabric);
-		CHECK_EQ(mmc_network_init(&network, &options), 0);
+		small_open(&small, &network);
 		CHECK_EQ(convoy_time_ns(&network, 3, npackets),
 			 (npackets + 3) * PACKET_BYTES + 4 * SMALL_LATENCY_NS);
 		CHECK_EQ(network.links[0].packets, npackets);
@@ -66,14 +55,12 @@ static void convoys_are_stored_and_forwarded_by_packet(void)
 static void convoys_are_no_faster_than_their_slowest_link(void)
 {
 	struct small_fabric small;
-	struct mmc_network_options options;
 	struct mmc_network network;
 
 	small_fabric_init(&small);
 	for (uint32_t i = SMALL_UP; i < SMALL_LINKS; i++)
 		small.links[i].mbits *= 10;
-	options = options_on(&small.fabric);
-	CHECK_EQ(mmc_network_init(&network, &options), 0);
+	small_open(&small, &network);
 	CHECK_EQ(convoy_time_ns(&network, 3, 10),
 		 (10 + 1) * PACKET_BYTES + 2 * PACKET_BYTES / 10 +
 			 4 * SMALL_LATENCY_NS);
@@ -84,12 +71,10 @@ static void convoys_are_no_faster_than_their_slowest_link(void)
 static void convoys_end_at_switches(void)
 {
 	struct small_fabric small;
-	struct mmc_network_options options;
 	struct mmc_network network;
 
 	small_fabric_init(&small);
-	options = options_on(&small.fabric);
-	CHECK_EQ(mmc_network_init(&network, &options), 0);
+	small_open(&small, &network);
 	CHECK_EQ(convoy_time_ns(&network, SMALL_HOSTS + 2, 4),
 		 5 * PACKET_BYTES + 2 * SMALL_LATENCY_NS);
 	mmc_network_free(&network);
