@@ -26,6 +26,8 @@ SMALL = "--fabric clos2:radix=4,hosts=7 --bytes 4000 --chunk 1000 --eager 0"
         ("--ranks-per-node 2", "--ranks-per-node needs a --fabric"),
         ("--against ring", "--against needs a --fabric"),
         ("--seeds 3", "--seeds needs a --fabric"),
+        ("--background 1%", "--background needs a --fabric"),
+        ("--link-loss all=1%", "--link-loss needs a --fabric"),
         ("--picture a.svg", "--picture needs a --fabric"),
         ("--outage link", "--outage link needs a --fabric"),
         ("--fabric single --switches 2", "--switches: the --fabric has"),

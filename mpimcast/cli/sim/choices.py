@@ -22,6 +22,7 @@ ROUTINGS = ("hashed", "adaptive")
 PEERS: dict[str, Collection[str]] = {"allgather": ALLGATHERS, "bcast": BROADCASTS}
 
 _ALL = "all"
+_LINK_LOSS = "--link-loss"
 _SEEDS_MAX = 10_000
 
 _LOSS = arguments.probability()
@@ -201,7 +202,7 @@ def add_choices(made: argparse.ArgumentParser) -> None:
             name, dest=field, default=argparse.SUPPRESS, help=doc, **kind
         )
     group.add_argument(
-        "--link-loss",
+        _LINK_LOSS,
         dest="link_loss",
         action="append",
         type=_link_loss,
@@ -232,8 +233,9 @@ def refusal(choices: Choices, options: Mapping[str, Any]) -> str:
         The fields of the simulator's spec that the command line gives.
     """
     if not choices.fabric:
+        names = {choice.field: choice.name for choice in _CHOICES}
         needless = [
-            f"--{field.replace('_', '-').replace('nseeds', 'seeds')}"
+            names.get(field, _LINK_LOSS)
             for field, default in vars(Choices()).items()
             if getattr(choices, field) != default
         ]
