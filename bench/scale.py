@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench/results/scale"
 
 QUESTIONS = (
-    *("traffic", "times", "overlap", "choices"),
+    *("traffic", "times", "overlap", "choices", "chains"),
     *("losses", "broadcasts", "groups", "limits"),
 )
 
