@@ -13,7 +13,7 @@ import numpy as np
 from mpimcast._fabric.link_table import LinkTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -154,16 +154,29 @@ class Fabric:
             hosts.append(replace(host, up=up, down=down))
         return Fabric(graph, hosts)
 
-    def without(self, start: int, end: int, key: int = 0) -> Fabric:
-        """Return this fabric after a cable between two switches has failed.
+    def without(self, links: Iterable[int]) -> Fabric:
+        """Return this fabric after cables between switches have failed.
 
         Parameters
         ----------
-        start, end
-            The numbers of the switches.
-        key
-            Which of the parallel cables between them has failed.
+        links
+            For each cable, the number of either of its links.
+
+        Raises
+        ------
+        ValueError
+            If a number is not that of a link between switches, or some switches cannot
+            reach others any more.
         """
+        edges = sorted(self.graph.edges(keys=True))
+        first = 2 * self.nhosts
         graph = nx.MultiDiGraph(self.graph)
-        graph.remove_edges_from([(start, end, key), (end, start, key)])
+        for link in links:
+            if not first <= link < first + len(edges):
+                raise ValueError(
+                    f"link {link}: the links between switches are "
+                    + (f"{first} to {first + len(edges) - 1}" if edges else "none")
+                )
+            start, end, key = edges[link - first]
+            graph.remove_edges_from([(start, end, key), (end, start, key)])
         return Fabric(graph, self.hosts)

@@ -105,13 +105,25 @@ def test_equal_routes_of_a_fat_tree() -> None:
 def test_a_failed_cable() -> None:
     """Without a cable the routes take the others; the last one cannot fail."""
     fabric = clos3(4, 6)
-    (leaf, spine, key) = next(iter(sorted(fabric.graph.edges(keys=True))))
-    before, after = Routes(fabric), Routes(fabric.without(leaf, spine, key))
-    end = 1
-    assert len(after.towards(leaf, end)) == len(before.towards(leaf, end)) - 1 == 1
-    other = next(other for other in fabric.graph[leaf] if other != spine)
+    first, nlinks = 2 * fabric.nhosts, len(fabric.links.links)
+    leaf = int(fabric.links.start[first]) - fabric.nhosts
+    spine = int(fabric.links.end[first]) - fabric.nhosts
+    for link in (first, int(fabric.links.twin[first])):
+        after = fabric.without([link])
+        assert len(after.links.links) == nlinks - 2
+        found = [Routes(each).towards(leaf, 1) for each in (fabric, after)]
+        assert len(found[0]) - 1 == len(found[1]) == 1
+    both = [
+        int(link)
+        for link in np.flatnonzero(fabric.links.start == leaf + fabric.nhosts)
+        if link >= first
+    ]
+    assert spine + fabric.nhosts in fabric.links.end[both]
     with pytest.raises(ValueError, match="cannot reach"):
-        fabric.without(leaf, spine).without(leaf, other)
+        fabric.without(both)
+    for link in (0, first - 1, nlinks):
+        with pytest.raises(ValueError, match=f"link {link}: .* are {first} to"):
+            fabric.without([link])
 
 
 @pytest.mark.timeout(60)

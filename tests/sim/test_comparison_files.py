@@ -30,6 +30,9 @@ SMALL = "--fabric clos2:radix=4,hosts=7 --bytes 4000 --chunk 1000 --eager 0"
         ("--link-loss all=1%", "--link-loss needs a --fabric"),
         ("--picture a.svg", "--picture needs a --fabric"),
         ("--outage link", "--outage link needs a --fabric"),
+        ("--failed 64", "--failed needs a --fabric"),
+        ("--fabric single --failed 3", "link 3: the links between switches are none"),
+        ("--fabric clos2:radix=4 --failed 9,x", "a whole number of at least 0"),
         ("--fabric single --switches 2", "--switches: the --fabric has"),
         ("--fabric single --host-ranks 2", "--ranks-per-node says it"),
         ("--fabric single --case 3", "--case: its network is drawn"),
@@ -125,6 +128,22 @@ def test_the_same_seed_gives_the_same_output(tmp_path: Path) -> None:
     assert b"class_bytes" in outputs[0][0]
     for name in ("neighbour-exchange", "ring", "host down", "bound"):
         assert (name.encode() in outputs[0][2]) == (name != "neighbour-exchange")
+
+
+def test_failed_cables(capsys: pytest.CaptureFixture[str]) -> None:
+    """All ranks get everything over what is left, and nothing over failed cables."""
+    fabric = "--fabric clos2:radix=8,hosts=12 --bytes 20000 --against ring --json"
+    lists = []
+    for options in ("", " --failed 24,31"):
+        assert main((fabric + options).split()) == 0
+        lists.append(json.loads(capsys.readouterr().out))
+    whole, rest = ([link["name"] for link in found["links"]] for found in lists)
+    gone = [name for name in whole if name not in rest]
+    assert whole[24] in gone
+    assert whole[31] in gone
+    assert len(gone) == len(whole) - len(rest) == 4
+    for found in lists:
+        assert [each["name"] for each in found["algorithms"]] == ["mpimcast", "ring"]
 
 
 def test_a_png(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,6 +43,9 @@ class Choices:
     link_loss
         Pairs of a class of links, or a link's number, and its loss in parts per
         million.
+    failed
+        The links between switches, by their numbers, whose cables have failed before
+        routes and trees were made.
     against
         The peer algorithms that run on it as well; "all" for those that can.
     beside
@@ -62,6 +65,7 @@ class Choices:
     trees: str = TREES[0]
     routing: str = ROUTINGS[0]
     link_loss: tuple[tuple[str, int], ...] = ()
+    failed: tuple[int, ...] = ()
     against: tuple[str, ...] = ()
     beside: str = ""
     background_ppm: int = 0
@@ -73,6 +77,11 @@ def _peers(text: str) -> tuple[str, ...]:
     known = dict.fromkeys([*ALLGATHERS, *BROADCASTS, _ALL])
     parse = arguments.names("algorithm", list(known))
     return tuple(dict.fromkeys(parse(name) for name in text.split(",")))
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    parse = arguments.whole(0).parse
+    return tuple(dict.fromkeys(parse(number) for number in text.split(",")))
 
 
 def _picture(text: str) -> str:
@@ -147,6 +156,15 @@ _CHOICES = (
         None,
         "how unicast chooses among equal links: by a hash (ECMP), or the shortest "
         "queue (default: hashed)",
+    ),
+    _Choice(
+        "--failed",
+        "failed",
+        _numbers,
+        "LINK,...",
+        "the cables of these links between switches, by their numbers in --json's "
+        "list, have failed before routes and trees are made; the other links are then "
+        "numbered anew",
     ),
     _Choice(
         "--against",

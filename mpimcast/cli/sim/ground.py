@@ -148,7 +148,8 @@ def begun(
     Raises
     ------
     ValueError
-        If there is no such fabric, or it cannot have so many ranks.
+        If there is no such fabric, it cannot have so many ranks, or it does not hold
+        together without the cables that have failed.
     """
     link = Link("")
     on_fabric = {
@@ -174,6 +175,8 @@ def begun(
                 "--ranks-per-node: the nodes of this fabric have as many ranks as rails"
             )
         fabric = nodes(fabric, per_node)
+    if choices.failed:
+        fabric = fabric.without(choices.failed)
     spec["nranks"] = options.get("nranks", min(fabric.nhosts, RANKS_MAX))
     if spec["nranks"] > fabric.nhosts:
         raise ValueError(
