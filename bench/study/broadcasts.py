@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,23 +11,15 @@ from bench.study import pictures
 from bench.study.case import Case, Chapter, Numbers, Results, Table
 from bench.study.site import MBITS, Site
 from mpimcast._fabric.clos import clos3
-from mpimcast._peers import broadcast
-from mpimcast._peers.schedule import Schedule
+from mpimcast._peers.catalogue import BROADCASTS
 
 NRANKS = tuple(2**power for power in range(1, 11))
 SIZES = (4096, 65536, 8_000_000)
 _QUICK_MAX = 128
 _BCAST = 3  # enum mmc_kind
 _PEEL_RANKS, _PEEL_BYTES, _PEEL_MBITS = 64, 8_000_000, 400_000
-_SLICE_BYTES = 65536
 
-ALGORITHMS: dict[str, Callable[[int, int], Schedule]] = {
-    "binomial": broadcast.binomial,
-    "scatter-allgather": broadcast.scatter_allgather,
-    "chain": lambda nranks, nbytes: broadcast.pipelined_chain(
-        nranks, nbytes, _SLICE_BYTES
-    ),
-}
+ALGORITHMS = ("binomial", "scatter-allgather", "pipelined-chain")
 
 
 def cases() -> Iterator[Case]:
@@ -50,7 +42,7 @@ def measure(name: str, nranks: int, nbytes: int, mbits: int) -> Numbers:
     site = Site(fabric)
     if name == "multicast":
         return site.ours(block_bytes=nbytes, kind=_BCAST, root=0)
-    return site.peer(ALGORITHMS[name](nranks, nbytes))
+    return site.peer(BROADCASTS[name](nranks, nbytes, 0))
 
 
 def chapter(results: Results, folder: Path) -> Chapter:

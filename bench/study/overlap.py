@@ -12,12 +12,11 @@ from bench.study import pictures
 from bench.study.case import Case, Chapter, Numbers, Results, Table
 from bench.study.site import MBITS, Site
 from mpimcast._fabric.clos import clos3, paper
-from mpimcast._peers import allgather, reduce_scatter
+from mpimcast._peers.catalogue import ALLGATHERS, REDUCE_SCATTERS
 from mpimcast._peers.schedule import Schedule
 
 _NSUBGROUPS = 4
 _NREDUCING = 2
-_SLICE_BYTES = 8192
 # A fabric that loses nothing, as InfiniBand's: queues that are long enough.
 _QUEUE_BYTES = 64 << 20
 _WINDOW_BYTES = 4 << 20
@@ -79,11 +78,9 @@ def measure(kind: str, pair: str, nranks: int, block_bytes: int, *_: object) -> 
 
 
 def _reduce_scatter(site: Site, pair: str, block_bytes: int) -> Schedule:
-    if pair == "multicast and switches":
-        return reduce_scatter.reduced_in_switches(
-            site.reducing, block_bytes, _SLICE_BYTES
-        )
-    return reduce_scatter.ring(site.nranks, block_bytes)
+    of_switches = pair == "multicast and switches"
+    name = "reduce-scatter-in-switches" if of_switches else "reduce-scatter-ring"
+    return REDUCE_SCATTERS[name](site.reducing, block_bytes)
 
 
 def _chains(site: Site) -> int:
@@ -95,7 +92,7 @@ def _both(site: Site, pair: str, block_bytes: int, nlayers: int = 1) -> Numbers:
     """Gather and reduce `nlayers` times a layer's blocks, both at once."""
     reduced = _reduce_scatter(site, pair, nlayers * block_bytes)
     if pair == "rings":
-        gathered = allgather.ring(site.nranks, nlayers * block_bytes)
+        gathered = ALLGATHERS["ring"](site.racks, nlayers * block_bytes)
         return site.peer(gathered.beside(reduced))
     return site.ours(reduced, **_spec(site, block_bytes, nlayers))
 
@@ -103,7 +100,9 @@ def _both(site: Site, pair: str, block_bytes: int, nlayers: int = 1) -> Numbers:
 def _alone(site: Site, pair: str, block_bytes: int) -> int:
     """Return the time of the forward pass, which only gathers."""
     if pair == "rings":
-        return site.peer(allgather.ring(site.nranks, _NLAYERS * block_bytes))["time_ns"]
+        return site.peer(ALLGATHERS["ring"](site.racks, _NLAYERS * block_bytes))[
+            "time_ns"
+        ]
     return site.ours(**_spec(site, block_bytes, _NLAYERS))["time_ns"]
 
 

@@ -16,6 +16,7 @@ from mpimcast._fabric.routes import Routes
 from mpimcast._fabric.subnet_manager import SubnetManager
 from mpimcast._peers.schedule import Messages
 from mpimcast.cli.sim import simulator
+from mpimcast.cli.sim.figures import percentile
 from mpimcast.cli.sim.scene import Packets, Scene
 
 MBITS = 100_000  # of a link, unless a fabric says otherwise
@@ -23,7 +24,8 @@ MULTICAST, CONTROL, REPAIR = range(3)  # kinds of traffic
 _EVENTS_MAX = 10**12  # a run ends by itself
 # The simulator's words for an operation whose result was right, at too great a cost.
 _COSTLY = ("control datagrams in an operation", "repairs were sent for")
-_THOUSANDTHS = {"p50": 500, "p99": 990, "p999": 999}  # of the ranks
+# By name, thousandths of the ranks.
+_PERCENTILES = {"p50": 500, "p99": 990, "p999": 999}
 
 
 def bound_ns(nranks: int, nbytes: int) -> float:
@@ -61,6 +63,11 @@ class Site:
         trees = manager.trees(range(self.nranks), nsubgroups + nreducing)
         self.trees, self.reducing = trees[:nsubgroups], trees[nsubgroups:]
 
+    @property
+    def racks(self) -> list[int]:
+        """The rack of each rank."""
+        return self.fabric.racks[: self.nranks].tolist()
+
     @cached_property
     def _arrays(self) -> Any:
         return arrays(self.routes, self.trees)
@@ -95,7 +102,7 @@ class Site:
         if result["violation"] and not costly:
             raise RuntimeError(f"{result['violation']}: {spec}")
         links, ranks = result["links"], result["ranks"]
-        ends = sorted(end_ns(rank) for rank in ranks)
+        ends = np.array([end_ns(rank) for rank in ranks], np.int64)
         datagrams = [rank["tx"]["datagrams"] for rank in ranks]
         # A host's own queue holds what it has yet to send, and drops nothing.
         queues = links[self.fabric.nhosts :]
@@ -111,15 +118,10 @@ class Site:
             "costly": int(costly),
             "overflowed": sum(link["overflowed_datagrams"] for link in links),
             "deepest_bytes": max(link["deepest_bytes"] for link in queues),
-            **{name: _quantile(ends, part) for name, part in _THOUSANDTHS.items()},
+            **{name: percentile(ends, part) for name, part in _PERCENTILES.items()},
         }
 
     def by_class(self, amounts: np.ndarray[Any, Any]) -> Numbers:
         """Return the sums of the links' amounts by the links' classes, and of all."""
         sums = self.fabric.links.by_class(amounts)
         return {**sums, "all": sum(sums.values())}
-
-
-def _quantile(ordered: list[int], thousandths: int) -> int:
-    """Return the least number that this part of the numbers does not exceed."""
-    return ordered[max(0, -(-len(ordered) * thousandths // 1000) - 1)]

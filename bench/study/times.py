@@ -3,34 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from bench.study import pictures
 from bench.study.case import Case, Chapter, Numbers, Results, Table
 from bench.study.site import Site, bound_ns
 from mpimcast._fabric.clos import paper
-from mpimcast._peers import allgather, neighbour, recursive
-from mpimcast._peers.schedule import Schedule
+from mpimcast._peers.catalogue import ALLGATHERS
 
 NRANKS = 188
 SIZES = (*(4096 * 4**power for power in range(6)), 8 << 20)
 _QUICK = (4096, 16384)
 
-ALGORITHMS: dict[str, Callable[[int], Schedule]] = {
-    "ring": lambda nbytes: allgather.ring(NRANKS, nbytes),
-    "neighbour exchange": lambda nbytes: neighbour.neighbour_exchange(NRANKS, nbytes),
-    "recursive doubling": lambda nbytes: recursive.recursive_doubling(NRANKS, nbytes),
-    "Bruck": lambda nbytes: allgather.bruck(NRANKS, nbytes),
-    "PAT": lambda nbytes: allgather.pat(NRANKS, nbytes),
-    "linear": lambda nbytes: allgather.linear(NRANKS, nbytes),
-}
-
 
 def cases() -> Iterator[Case]:
     """Yield a case for each algorithm and size."""
     for nbytes in SIZES:
-        for name in ("multicast", *ALGORITHMS):
+        for name in ("multicast", *ALLGATHERS):
             yield Case(f"{name} {nbytes}", (name, nbytes), nbytes in _QUICK)
 
 
@@ -39,12 +29,12 @@ def measure(name: str, nbytes: int) -> Numbers:
     site = Site(paper(NRANKS))
     if name == "multicast":
         return site.ours(block_bytes=nbytes)
-    return site.peer(ALGORITHMS[name](nbytes))
+    return site.peer(ALLGATHERS[name](site.racks, nbytes))
 
 
 def chapter(results: Results, folder: Path) -> Chapter:
     """Return the chapter, with a table by size."""
-    names = ("multicast", *ALGORITHMS)
+    names = ("multicast", *ALLGATHERS)
     rows = []
     for nbytes in SIZES:
         bound = bound_ns(NRANKS, nbytes)

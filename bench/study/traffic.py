@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ from bench.study.case import Case, Chapter, Numbers, Results, Table
 from bench.study.site import Site
 from mpimcast._fabric.clos import fat_tree, paper
 from mpimcast._fabric.traffic import multicast, unicast
-from mpimcast._peers import allgather, neighbour, recursive, two_level
+from mpimcast._peers.catalogue import ALLGATHERS
 from mpimcast._peers.schedule import Schedule
 
 _RADIX = 32
@@ -22,19 +22,6 @@ _PAPER = 188
 _QUICK_MAX = 64
 _SIMULATED_MAX = 188
 _BLOCK_BYTES = 65536  # of simulated runs
-
-# By name, the messages for blocks of one byte.
-ALGORITHMS: dict[str, Callable[[Site], Schedule]] = {
-    "ring": lambda site: allgather.ring(site.nranks, 1),
-    "neighbour exchange": lambda site: neighbour.neighbour_exchange(site.nranks, 1),
-    "recursive doubling": lambda site: recursive.recursive_doubling(site.nranks, 1),
-    "Bruck": lambda site: allgather.bruck(site.nranks, 1),
-    "PAT": lambda site: allgather.pat(site.nranks, 1),
-    "linear": lambda site: allgather.linear(site.nranks, 1),
-    "two-level": lambda site: two_level.two_level(
-        [host.rack for host in site.fabric.hosts[: site.nranks]], 1
-    ),
-}
 
 
 def cases() -> Iterator[Case]:
@@ -50,8 +37,8 @@ def measure(kind: str, nranks: int) -> Numbers:
     found: Numbers = {}
     ones = np.ones(nranks, np.uint64)
     found |= _named(site, "multicast", multicast(site.trees[0], ones))
-    for name, schedule in ALGORITHMS.items():
-        messages = schedule(site)
+    for name, schedule in ALLGATHERS.items():
+        messages = schedule(site.racks, 1)
         amounts = unicast(
             site.routes, messages.sender, messages.receiver, messages.nbytes
         )
@@ -90,12 +77,12 @@ def _crossings(results: Results) -> Table:
         rows.append(
             [
                 name.replace("tree ", "").replace("paper 188", "188, the paper's"),
-                *(f"{found[each] / nranks:.1f}" for each in ("multicast", *ALGORITHMS)),
+                *(f"{found[each] / nranks:.1f}" for each in ("multicast", *ALLGATHERS)),
                 f"{found['ring'] / found['multicast']:.3f}",
                 f"{simulated / exact:.4f}" if simulated else "-",
             ]
         )
-    heads = ["ranks", "multicast", *ALGORITHMS, "ring / multicast", "simulated / exact"]
+    heads = ["ranks", "multicast", *ALLGATHERS, "ring / multicast", "simulated / exact"]
     return Table("Crossings of links by each block, with packed ranks.", heads, rows)
 
 
@@ -103,11 +90,11 @@ def _charges(results: Results) -> Table:
     """Return the table of what the paper's script makes of the same messages."""
     return Table(
         "What the paper's script charges, divided by what the graph counts.",
-        ["case", *ALGORITHMS],
+        ["case", *ALLGATHERS],
         [
             [
                 name,
-                *(f"{found[f'{e} as charged'] / found[e]:.2f}" for e in ALGORITHMS),
+                *(f"{found[f'{e} as charged'] / found[e]:.2f}" for e in ALLGATHERS),
             ]
             for name, found in results.items()
         ],
@@ -138,5 +125,5 @@ def chapter(results: Results, folder: Path) -> Chapter:
         "Traffic by algorithm",
         _TEXT,
         [_crossings(results), _charges(results)],
-        [pictures.traffic(results, tuple(ALGORITHMS), folder)],
+        [pictures.traffic(results, tuple(ALLGATHERS), folder)],
     )
