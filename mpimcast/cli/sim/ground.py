@@ -170,11 +170,7 @@ def begun(
     )
     fabric = built(choices.fabric, link, -(-spec["nranks"] // per_node))
     if per_node > 1:
-        if fabric.tier(fabric.hosts[0].switch) == "node":
-            raise ValueError(
-                "--ranks-per-node: the nodes of this fabric have as many ranks as rails"
-            )
-        fabric = nodes(fabric, per_node)
+        fabric = _with_nodes(fabric, per_node)
     if choices.failed:
         fabric = fabric.without(choices.failed)
     spec["nranks"] = options.get("nranks", min(fabric.nhosts, RANKS_MAX))
@@ -184,6 +180,15 @@ def begun(
         )
     _check_outage(fabric, spec)
     return _linked(fabric, choices, spec), spec
+
+
+def _with_nodes(fabric: Fabric, per_node: int) -> Fabric:
+    """Return the fabric with so many ranks on each node, of which it may have none."""
+    if fabric.tier(fabric.hosts[0].switch) == "node":
+        raise ValueError(
+            "--ranks-per-node: the nodes of this fabric have as many ranks as rails"
+        )
+    return nodes(fabric, per_node)
 
 
 def _check_outage(fabric: Fabric, spec: Plain) -> None:
