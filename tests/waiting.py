@@ -9,7 +9,7 @@ from typing import TypeVar
 
 Seen = TypeVar("Seen")
 
-_PAUSE_S = 0.02
+_PAUSE_S = 0.02  # between two looks
 
 
 def await_state(

@@ -100,9 +100,8 @@ def _both(site: Site, pair: str, block_bytes: int, nlayers: int = 1) -> Numbers:
 def _alone(site: Site, pair: str, block_bytes: int) -> int:
     """Return the time of the forward pass, which only gathers."""
     if pair == "rings":
-        return site.peer(ALLGATHERS["ring"](site.racks, _NLAYERS * block_bytes))[
-            "time_ns"
-        ]
+        gathered = ALLGATHERS["ring"](site.racks, _NLAYERS * block_bytes)
+        return site.peer(gathered)["time_ns"]
     return site.ours(**_spec(site, block_bytes, _NLAYERS))["time_ns"]
 
 

@@ -94,10 +94,15 @@ class Fabric:
         return np.array([host.rack for host in self.hosts], np.uint32)
 
     @cached_property
+    def _edges(self) -> list[tuple[int, int, int]]:
+        """The links between switches, in order: their ends, and their cable's key."""
+        return sorted(self.graph.edges(keys=True))
+
+    @cached_property
     def links(self) -> LinkTable:
         """All links, in order."""
         hosts = np.arange(self.nhosts, dtype=np.uint32)
-        edges = sorted(self.graph.edges(keys=True))
+        edges = self._edges
         numbers = {edge: 2 * self.nhosts + n for n, edge in enumerate(edges)}
         starts, ends = (
             np.array([edge[which] for edge in edges], np.uint32) + self.nhosts
@@ -168,8 +173,7 @@ class Fabric:
             If a number is not that of a link between switches, or some switches cannot
             reach others any more.
         """
-        edges = sorted(self.graph.edges(keys=True))
-        first = 2 * self.nhosts
+        edges, first = self._edges, 2 * self.nhosts
         graph = nx.MultiDiGraph(self.graph)
         for link in links:
             if not first <= link < first + len(edges):

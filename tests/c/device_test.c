@@ -37,7 +37,7 @@ static struct memory {
 
 static struct device device;
 
-/* The datagram that the next poll returns; `nbytes` is 0 if nothing has come. */
+/* The next poll returns this datagram, or none if `nbytes` is 0. */
 static struct mmc_event arrival;
 static uint8_t datagram[SLOT_BYTES];
 

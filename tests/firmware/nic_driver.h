@@ -177,7 +177,7 @@ static inline int nic_poll(struct mmc_endpoint *endpoint,
 		return nic_find_nothing(nic);
 	if (nic->report_max > 1)
 		return nic_read_many(nic, events, nmax);
-	/* A completion that has come alone needs none of the loops. */
+	/* Single completions skip the loops of runs, since this path counts instructions. */
 	if ((uint32_t)mark == MMC_EVENT_PLACED)
 		return nic_read_placed_alone(nic, events);
 	events->kind = (enum mmc_event_kind)mark;

@@ -5,7 +5,7 @@
 
 #include "drivers/sim/fabric.h"
 
-/* A switch of a tree, as far as a search has come. */
+/* The notes of a search about one switch of the tree. */
 struct place {
 	uint32_t parent; /* the switch from which it was found, or itself */
 	uint32_t nhosts; /* hosts on it and on the switches found from it */

@@ -183,7 +183,7 @@ def begun(
 
 
 def _with_nodes(fabric: Fabric, per_node: int) -> Fabric:
-    """Return the fabric with so many ranks on each node, of which it may have none."""
+    """Return the fabric with `per_node` ranks on each node; refuse one of rails."""
     if fabric.tier(fabric.hosts[0].switch) == "node":
         raise ValueError(
             "--ranks-per-node: the nodes of this fabric have as many ranks as rails"
