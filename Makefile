@@ -14,7 +14,7 @@ TEST_PACKAGES := $(PACKAGES) clang libclang-rt-14-dev valgrind \
 	xz-utils flex bison bc rdma-core ibverbs-providers ibverbs-utils \
 	libibverbs-dev librdmacm-dev python3-pyverbs \
 	slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libpmix-dev \
-	shellcheck qemu-user qemu-system-misc spin
+	shellcheck qemu-user qemu-system-misc spin libisal2
 
 # The guest, a virtual machine that has RDMA for the tests in tests/verbs, occupies one
 # processor. Its tests run in parallel with others that need no exact timing: all these

@@ -47,7 +47,7 @@ OPERATIONS = (
     ("Bcast", 512 << 10),
 )
 
-_ENGINE = ("support", "core/*", "engine", "engine/*")
+_ENGINE = ("support", "code", "core/*", "engine", "engine/*")
 _FLAGS = ("-std=c11", "-O2", "-g", "-D_GNU_SOURCE", "-Iffi", "-Iffi/include")
 _LIMIT_S = 300
 

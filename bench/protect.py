@@ -27,14 +27,15 @@ ACTS = ("seal", "open")
 _ROUNDS = 5
 _BYTES = 100_000_000  # of each round
 _FLAGS = ("-std=c11", "-O2", "-D_GNU_SOURCE", "-shared", "-fPIC")
-_SOURCES = ("bench/jobs/seals.c", "ffi/support/error.c", *("-lpthread", "-ldl"))
+_SUPPORT = ("ffi/support/error.c", "ffi/support/library.c")
+_SOURCES = ("bench/jobs/seals.c", *_SUPPORT, *("-lpthread", "-ldl"))
 
 
 def build(folder: Path) -> ctypes.CDLL:
     """Build the library that measures in `folder`, and load it."""
     library = folder / "seals.so"
     sources = sorted((ROOT / "ffi/drivers/protect").glob("*.c"))
-    names = ("primitive", "libcrypto", "aegis", "answers", "library")
+    names = ("primitive", "libcrypto", "aegis", "answers")
     parts = [each for each in sources if each.stem in names]
     command = ("gcc", *_FLAGS, "-Iffi", "-Iffi/include", *parts, *_SOURCES)
     subprocess.run([*command, "-o", library], cwd=ROOT, check=True)

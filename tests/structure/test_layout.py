@@ -22,6 +22,7 @@ VERBS = r"infiniband/verbs\.h|rdma/rdma_cma\.h"
 MAY_INCLUDE = {
     "include": rf"{FREESTANDING}|mpimcast/.*",
     "support": rf"{SYSTEM}|support/.*|mpimcast/.*",
+    "code": rf"{SYSTEM}|support/.*|code/.*|mpimcast/(code|errors)\.h",
     "core": rf"{FREESTANDING}|{PURE}|core/.*|mpimcast/errors\.h",
     # Drivers know one part of the core, the header of a datagram, but not chunks.
     "drivers": (
@@ -29,11 +30,11 @@ MAY_INCLUDE = {
         r"offload/.*|"
         r"core/types\.h|core/wire/header\.h|mpimcast/.*"
     ),
-    "engine": rf"{SYSTEM}|support/.*|engine/.*|drivers/.*|core/.*|mpimcast/.*",
+    "engine": rf"{SYSTEM}|support/.*|code/.*|engine/.*|drivers/.*|core/.*|mpimcast/.*",
     "firmware": (
         rf"{FREESTANDING}|std(arg|io|lib|noreturn)\.h|string\.h|support/.*|firmware/.*|"
         r"engine/.*|drivers/(driver|predictor|protect/secret)\.h|server/server\.h|"
-        r"core/plan/bitmap\.h|core/wire/header\.h|offload/ring\.h|mpimcast/.*"
+        r"code/codec\.h|core/plan/bitmap\.h|core/wire/header\.h|offload/ring\.h|mpimcast/.*"
     ),
     "node": rf"{SYSTEM}|support/.*|node/.*|mpimcast/.*",
     "offload": rf"{SYSTEM}|support/.*|offload/.*|mpimcast/.*",
@@ -134,7 +135,7 @@ def test_imports_of_the_c_module() -> None:
             for name in (
                 *("core", "engine", "endpoint", "stream"),
                 *("operation", "failure", "devices", "calls", "node"),
-                *("express", "trace", "protection", "proxy", "runner"),
+                *("express", "trace", "protection", "proxy", "runner", "codec"),
             )
         ),
         *(f"mpimcast/cli/sim/{name}.py" for name in ("scene", "simulator")),

@@ -20,7 +20,7 @@ FFI = ROOT / "ffi"
 FLAGS = ("-std=c11", "-O0", "-D_GNU_SOURCE", f"-I{FFI}", f"-I{FFI}/include")
 
 # From the top down: a room may need only the rooms below it.
-ROOMS = ("sim", "node", "engine", "drivers", "core", "support")
+ROOMS = ("sim", "node", "engine", "drivers", "core", "code", "support")
 
 # The engine's public calls that are defined outside engine/api. This call takes no
 # lock, and the engine's own thread also calls it.

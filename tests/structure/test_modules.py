@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Each C module of four parts of ffi/ has a test that bears its name."""
+"""Each C module of seven parts of ffi/ has a test that bears its name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from support import ROOT
 
 FFI = ROOT / "ffi"
-PARTS = ("core", "support", "engine", "node", "offload", "server")
+PARTS = ("core", "code", "support", "engine", "node", "offload", "server")
 TESTS = {path.name for path in (ROOT / "tests/c").glob("*_test.c")}
 
 

@@ -13,7 +13,7 @@ from support import ROOT, require_tool
 FEW, MANY = 16, 528  # chunks of a block
 FLAGS = ("-std=c11", "-O2", "-g", "-D_GNU_SOURCE", "-Iffi", "-Iffi/include")
 FOLDERS = (
-    *("support", "core/*", "engine", "engine/*", "drivers", "drivers/udp"),
+    *("support", "code", "core/*", "engine", "engine/*", "drivers", "drivers/udp"),
     *("drivers/fault", "drivers/protect", "drivers/remote", "offload"),
     *("server", "proxy"),
 )

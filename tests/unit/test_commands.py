@@ -188,6 +188,7 @@ def test_info() -> None:
     assert "TTL = 3 (variable)" in said
     assert "between hosts on ports 30000-30099" in " ".join(said.split())
     assert "TIMEOUT = 10.0 (default)" in said
+    assert "erasure codes: computed " in said
 
 
 def test_info_json() -> None:
@@ -196,6 +197,11 @@ def test_info_json() -> None:
     keys = ["version", "built", "found", "transports", "firewall", "chosen", "runner"]
     assert list(report) == [*keys, "settings", "ignored"]
     assert report["runner"] == "host"
+    codes = report["found"]["erasure_codes"]
+    assert (codes["codec"], bool(codes["reason"])) in [
+        ("ISA-L", False),
+        ("tables", True),
+    ]
     assert report["chosen"] == {"one host": "mpi", "network": "mpi"}
     names = [each["name"] for each in report["transports"]]
     assert names == ["shm", "verbs", "udp", "mpi"]

@@ -2,8 +2,8 @@
 #include "drivers/protect/aegis.h"
 
 #include "drivers/protect/libcrypto.h"
-#include "drivers/protect/library.h"
 #include "support/error.h"
+#include "support/library.h"
 
 /* The library's state of a MAC, which has no alignment of its own. */
 struct mac_state {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "drivers/protect/libcrypto.h"
 
-#include "drivers/protect/library.h"
 #include "support/error.h"
+#include "support/library.h"
 
 /*
  * OpenSSL's types, functions and numbers, as its manual pages EVP_EncryptInit(3),

@@ -19,6 +19,7 @@
 #ifndef MPIMCAST_MMC_H
 #define MPIMCAST_MMC_H
 
+#include <mpimcast/code.h>
 #include <mpimcast/counters.h>
 #include <mpimcast/devices.h>
 #include <mpimcast/engine.h>

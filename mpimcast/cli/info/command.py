@@ -69,6 +69,7 @@ def gather(config: Config) -> dict[str, Any]:
         verbs = {"name": "verbs", "usable": False, "reason": why}
         shm = {"name": "shm", "usable": False, "reason": why}
         protecting = {"libraries": {}, "missing": {"all": why}}
+        coding = {"codec": None, "reason": why}
         runner = None
     else:
         wire_version = core.wire_version()
@@ -77,6 +78,7 @@ def gather(config: Config) -> dict[str, Any]:
         verbs = _verbs(config)
         shm = _shm(config)
         protecting = _protecting()
+        coding = _coding()
         runner = _runner(config)
     transports = [shm, verbs, _udp(interfaces), mpi]
     # Whatever carries the data, ranks find each other by the MPI library.
@@ -92,6 +94,7 @@ def gather(config: Config) -> dict[str, Any]:
             "interfaces": interfaces,
             "rdma": found,
             "protection": protecting,
+            "erasure_codes": coding,
         },
         "transports": transports,
         "firewall": firewall.passage(config),
@@ -146,6 +149,21 @@ def _print_protection(found: dict[str, Any], wanted: str) -> None:
         print(f"  {name}: usable")
     for name, why in found["missing"].items():
         print(f"  {name}: not usable; {why}")
+
+
+def _coding() -> dict[str, Any]:
+    """Return what computes erasure codes, and why not ISA-L if that is missing."""
+    from mpimcast._native import codec
+
+    why = codec.missing()
+    return {"codec": "tables" if why else "ISA-L", "reason": why or None}
+
+
+def _print_codes(found: dict[str, Any]) -> None:
+    if found["codec"] == "ISA-L":
+        print("\nerasure codes: computed by ISA-L")
+    else:
+        print(f"\nerasure codes: computed without ISA-L; {found['reason']}")
 
 
 def _version(package: str) -> str | None:
@@ -247,6 +265,7 @@ def _print(report: dict[str, Any]) -> None:
     _print_rdma(found["rdma"])
     wanted = {each["name"]: each["value"] for each in report["settings"]}
     _print_protection(found["protection"], wanted["PROTECT"])
+    _print_codes(found["erasure_codes"])
     print("\nsettings (variables MPIMCAST_...)")
     for setting in report["settings"]:
         value = setting["value"] if setting["value"] != "" else "(empty)"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "drivers/protect/library.h"
+#include "support/library.h"
 
 #include <dlfcn.h>
+#include <mpimcast/errors.h>
 #include <string.h>
 
 #include "support/error.h"

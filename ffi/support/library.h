@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Opens a shared library at run time and looks up its functions by name. */
-#ifndef MMC_DRIVERS_PROTECT_LIBRARY_H
-#define MMC_DRIVERS_PROTECT_LIBRARY_H
+#ifndef MMC_SUPPORT_LIBRARY_H
+#define MMC_SUPPORT_LIBRARY_H
 
-#include "core/types.h"
+#include <stddef.h>
 
 /* A function's name, and where in the table its address goes. */
 struct mmc_library_symbol {
