@@ -32,6 +32,7 @@ void mmc_sim_spec_init(struct mmc_sim_spec *spec)
 		.trunk_mbits = 100000,
 		.latency_ns = 500,
 		.queue_bytes = 16 << 20,
+		.loss_period = 1,
 		.stalled_rank = MMC_SIM_NOBODY,
 		.dead_rank = MMC_SIM_NOBODY,
 		.ended_rank = MMC_SIM_NOBODY,
@@ -357,6 +358,13 @@ void mmc_sim_crowd(uint64_t seed, uint32_t nranks_min, uint32_t nranks_max,
 	}
 }
 
+/* Draws whether links lose consecutive datagrams. */
+static void draw_periods(struct mmc_prng *prng, struct mmc_sim_spec *spec)
+{
+	if (one_in(prng, 6))
+		spec->loss_period = between_u32(prng, 2, 40);
+}
+
 /* ---- one case ---------------------------------------------------------------- */
 
 void mmc_sim_case(uint64_t seed, struct mmc_sim_spec *spec)
@@ -375,4 +383,5 @@ void mmc_sim_case(uint64_t seed, struct mmc_sim_spec *spec)
 	draw_registrations(&prng, spec);
 	draw_zero_copy(&prng, spec);
 	draw_kinds(&prng, spec);
+	draw_periods(&prng, spec);
 }

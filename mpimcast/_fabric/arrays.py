@@ -30,7 +30,7 @@ class Arrays:
     link_from, link_to
         The vertices of each link.
     link_mbits, link_latency_ns, link_jitter_ns, link_queue_bytes, link_burst_bytes,
-    link_burst_mbits, link_loss_ppb
+    link_burst_mbits, link_loss_ppb, link_loss_period
         The fields of each `Link`.
     link_class
         The index of its class in `classes`.
@@ -55,6 +55,7 @@ class Arrays:
     link_burst_bytes: NDArray[np.uint64]
     link_burst_mbits: NDArray[np.uint32]
     link_loss_ppb: NDArray[np.uint32]
+    link_loss_period: NDArray[np.uint32]
     link_class: NDArray[np.uint32]
     classes: list[str]
     route_first: NDArray[np.uint32]
@@ -92,6 +93,7 @@ def arrays(routes: Routes, trees: Sequence[Tree]) -> Arrays:
         table.numbers("burst_bytes", np.uint64),
         table.numbers("burst_mbits", np.uint32),
         table.numbers("loss_ppb", np.uint32),
+        table.numbers("loss_period", np.uint32),
         table.class_numbers(),
         table.classes,
         routes.first,

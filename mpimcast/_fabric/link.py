@@ -8,6 +8,7 @@ from dataclasses import dataclass
 _UINT32_MAX = 2**32 - 1
 _UINT64_MAX = 2**64 - 1
 _LOSS_MAX_PPB = 10**9
+_LOSS_PERIOD_MAX = 10**6  # MMC_GILBERT_PERIOD_MAX
 _MBITS_MAX = 8_000_000  # MMC_FABRIC_MBITS_MAX
 
 
@@ -33,6 +34,9 @@ class Link:
         How much may wait at its beginning; what is more is dropped.
     loss_ppb
         How many datagrams of 10^9 are lost at random.
+    loss_period
+        How many consecutive ones are lost, on average; 1: losses are independent. With
+        N, at most N of N + 1 datagrams are lost.
     burst_bytes, burst_mbits
         A token bucket: so many bytes may leave at this faster rate, if the link has
         been idle for long enough. 0 for none.
@@ -51,18 +55,22 @@ class Link:
     jitter_ns: int = 0
     queue_bytes: int = 1 << 20
     loss_ppb: int = 0
+    loss_period: int = 1
     burst_bytes: int = 0
     burst_mbits: int = 0
     cost: int = 1
 
     def __post_init__(self) -> None:
         """Check the ranges, which are those of the simulator's arrays."""
+        # Between two periods at least one datagram passes.
+        lost, passed = self.loss_period, int(self.loss_period > 1)
         ranges = {
             "mbits": (1, _MBITS_MAX),
             "latency_ns": (0, _UINT32_MAX),
             "jitter_ns": (0, _UINT32_MAX),
             "queue_bytes": (1, _UINT64_MAX),
-            "loss_ppb": (0, _LOSS_MAX_PPB),
+            "loss_period": (1, _LOSS_PERIOD_MAX),
+            "loss_ppb": (0, _LOSS_MAX_PPB * lost // max(lost + passed, 1)),
             "burst_bytes": (0, _UINT64_MAX),
             "burst_mbits": (0, _MBITS_MAX),
             "cost": (1, 10**4),

@@ -220,7 +220,8 @@ def fault() -> Values:
 
     expected = (
         "comma-separated KEY=VALUE pairs of loss, dup, reorder, corrupt "
-        "(probabilities), delay_us, stall_ms, seed (whole numbers), rank=R+R..., "
+        "(probabilities), loss_period (how many datagrams in a row are lost, on "
+        "average), delay_us, stall_ms, seed (whole numbers), rank=R+R..., "
         "dir=rx|tx, kind=multicast|control|repair|all; a semicolon begins faults of "
         "other ranks or kinds"
     )

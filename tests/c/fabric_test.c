@@ -43,7 +43,7 @@ static void sane_fabric_is_accepted(void)
 
 static void spoilt_links_are_refused(void)
 {
-	for (unsigned flaw = 0; flaw < 8; flaw++) {
+	for (unsigned flaw = 0; flaw < 9; flaw++) {
 		struct small_fabric small;
 
 		small_fabric_init(&small);
@@ -68,6 +68,10 @@ static void spoilt_links_are_refused(void)
 			break;
 		case 6:
 			small.links[SMALL_UP].to = small.links[SMALL_UP].from;
+			break;
+		case 7:
+			small.links[3].loss = UINT32_C(3) << 30;
+			small.links[3].loss_period = 2;
 			break;
 		default:
 			small.fabric.nlinks = 2 * SMALL_HOSTS - 1;

@@ -38,6 +38,27 @@ static void loss_and_duplicates_have_their_rates(void)
 	memory_unwrap(endpoint);
 }
 
+/* Losses come in periods, which are as many as their mean length says. */
+static void losses_come_in_periods(void)
+{
+	struct mmc_endpoint *endpoint =
+		memory_wrap("loss=0.1,loss_period=8,seed=3");
+	unsigned lost = 0, periods = 0;
+	bool before = false;
+
+	for (unsigned i = 0; i < TRIALS; i++) {
+		bool is_lost = through(endpoint, i) == 0;
+
+		lost += is_lost;
+		periods += is_lost && !before;
+		before = is_lost;
+	}
+	CHECK(fits(periods, lost, 1.0 / 8));
+	/* Counts vary as if there were fewer trials, by (2 * 8 - 1) times. */
+	CHECK(fits(lost / 15, TRIALS / 15, 0.1));
+	memory_unwrap(endpoint);
+}
+
 /* Returns the bit that differs, or -1 if none or more than one does. */
 static int flipped_bit(const uint8_t *bytes, const uint8_t *original)
 {
@@ -283,6 +304,7 @@ static void runs_that_pass_stay_together(void)
 }
 
 CHECK_MAIN(CHECK_TEST(loss_and_duplicates_have_their_rates),
+	   CHECK_TEST(losses_come_in_periods),
 	   CHECK_TEST(corruption_flips_one_bit_that_shows),
 	   CHECK_TEST(a_seed_replays_a_run),
 	   CHECK_TEST(filters_choose_kind_and_direction),

@@ -177,6 +177,15 @@ def test_nodes() -> None:
     assert counts["node up"] == 188 * 4
 
 
+def test_loss_periods() -> None:
+    """Between two loss periods at least one datagram passes."""
+    assert Link("a", loss_ppb=750_000_000, loss_period=3).loss_period == 3
+    with pytest.raises(ValueError, match="loss_ppb of link 'a' is 750000001"):
+        Link("a", loss_ppb=750_000_001, loss_period=3)
+    with pytest.raises(ValueError, match="loss_period of link 'a' is 0"):
+        Link("a", loss_period=0)
+
+
 def test_changed_links() -> None:
     """A change reaches each link once, with the vertices of its ends."""
     fabric = paper()

@@ -72,13 +72,21 @@ def test_multicast_takes_each_link_of_the_tree_once(
 
 
 @settings(max_examples=25, deadline=None)
-@given(FABRICS, st.integers(1, 4), st.sampled_from(POLICIES), st.integers(0, 999))
+@given(
+    FABRICS,
+    st.integers(1, 4),
+    st.sampled_from(POLICIES),
+    st.integers(0, 999),
+    st.integers(1, 20),
+)
 def test_losses_anywhere_are_repaired(
-    fabric: Fabric, nsubgroups: int, repair: int, seed: int
+    fabric: Fabric, nsubgroups: int, repair: int, seed: int, period: int
 ) -> None:
     """Losses on any links, and several trees: the bytes are right, and none is lost."""
     lossy = fabric.changed(
-        lambda _start, _end, link: replace(link, loss_ppb=20_000_000)
+        lambda _start, _end, link: replace(
+            link, loss_ppb=20_000_000, loss_period=period
+        )
     )
     table, _ = described(lossy, nsubgroups)
     result = simulator.run(

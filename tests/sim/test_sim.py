@@ -380,10 +380,11 @@ def test_command_reports() -> None:
 
 def test_command_json_is_complete() -> None:
     """With --json the command prints the whole spec and the whole result."""
-    done = command("--ranks 3 --bytes 10000 --loss 0.5 --seed 9 --json")
+    done = command("--ranks 3 --bytes 10000 --loss 0.5 --loss-period 4 --seed 9 --json")
     assert done.returncode == 0, done.stderr
     printed = json.loads(done.stdout)
     assert printed["spec"]["loss_ppm"] == 500_000
+    assert printed["spec"]["loss_period"] == 4
     assert len(printed["result"]["ranks"]) == 3
     assert len(printed["result"]["links"]) == 6
     assert printed["result"]["violation"] == ""

@@ -6,7 +6,9 @@
  * A datagram goes through the clauses in their order. Each clause whose `kind`, `dir`
  * and `rank` match the datagram does this to it:
  *
- *     1. With probability `loss` it drops the datagram, and no later clause sees it.
+ *     1. With probability `loss` it drops the datagram, and no later clause sees it. With
+ *        a `loss_period` of N the datagrams that it drops are consecutive ones of those
+ *        that match, N on average.
  *     2. With probability `corrupt` it flips one bit where the receiver notices: in the
  *        header under CHECKSUM=header, anywhere under CHECKSUM=full and in datagrams
  *        that are sealed (drivers/protect/protect.h). If several clauses

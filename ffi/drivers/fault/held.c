@@ -65,6 +65,7 @@ void mmc_fault_pool_drain(struct mmc_fault_pool *pool,
 		queue->first = held->next;
 		mmc_fault_pool_give(pool, held);
 	}
+	*queue = (struct mmc_fault_queue){ .first = NULL };
 }
 
 void mmc_fault_pool_destroy(struct mmc_fault_pool *pool)
@@ -78,29 +79,60 @@ void mmc_fault_pool_destroy(struct mmc_fault_pool *pool)
 	}
 }
 
+/*
+ * With one delay for all, every element goes to the end; others are few, and go a short way
+ * from the front.
+ */
 void mmc_fault_queue_insert(struct mmc_fault_queue *queue,
 			    struct mmc_fault_held *held)
 {
 	struct mmc_fault_held **at = &queue->first;
 
+	if (queue->last != NULL && queue->last->due_ns <= held->due_ns)
+		at = &queue->last->next;
 	while (*at != NULL && (*at)->due_ns <= held->due_ns)
 		at = &(*at)->next;
 	held->next = *at;
 	*at = held;
+	if (held->next == NULL)
+		queue->last = held;
+	queue->nreordered += held->due_passed != UINT64_MAX;
+}
+
+/* Returns the first element that is due, or NULL, and writes the element before it. */
+static struct mmc_fault_held *find_due(struct mmc_fault_queue *queue,
+				       uint64_t now_ns, uint64_t passed,
+				       struct mmc_fault_held **before)
+{
+	struct mmc_fault_held *held = queue->first;
+
+	*before = NULL;
+	if (held == NULL || held->due_ns <= now_ns)
+		return held;
+	if (queue->nreordered == 0)
+		return NULL;
+	while (held != NULL && held->due_passed > passed) {
+		*before = held;
+		held = held->next;
+	}
+	return held;
 }
 
 struct mmc_fault_held *mmc_fault_queue_due(struct mmc_fault_queue *queue,
 					   uint64_t now_ns, uint64_t passed)
 {
-	struct mmc_fault_held **at = &queue->first;
-	struct mmc_fault_held *held;
+	struct mmc_fault_held *before;
+	struct mmc_fault_held *held = find_due(queue, now_ns, passed, &before);
 
-	while (*at != NULL && (*at)->due_ns > now_ns &&
-	       (*at)->due_passed > passed)
-		at = &(*at)->next;
-	held = *at;
-	if (held != NULL)
-		*at = held->next;
+	if (held == NULL)
+		return NULL;
+	if (before == NULL)
+		queue->first = held->next;
+	else
+		before->next = held->next;
+	if (held->next == NULL)
+		queue->last = before;
+	queue->nreordered -= held->due_passed != UINT64_MAX;
 	return held;
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/wire/header.h"
 #include "support/error.h"
+#include "support/gilbert.h"
 
 #define DELAY_US_MAX 10000000
 #define STALL_MS_MAX 10000
@@ -88,6 +89,13 @@ static bool read_probability(struct span span, void *field, uint32_t rank)
 		return false;
 	*(uint64_t *)field = ((whole * one + fraction) << 32) / one;
 	return true;
+}
+
+static bool read_period(struct span span, void *field, uint32_t rank)
+{
+	(void)rank;
+	return read_number(span, MMC_GILBERT_PERIOD_MAX, field) &&
+	       *(uint64_t *)field > 0;
 }
 
 static bool read_delay(struct span span, void *field, uint32_t rank)
@@ -173,6 +181,8 @@ struct key {
 
 static const struct key keys[] = {
 	{ "loss", PROBABILITY, FIELD(loss), read_probability },
+	{ "loss_period", "1 to 1000000 datagrams", FIELD(loss_period),
+	  read_period },
 	{ "dup", PROBABILITY, FIELD(dup), read_probability },
 	{ "reorder", PROBABILITY, FIELD(reorder), read_probability },
 	{ "corrupt", PROBABILITY, FIELD(corrupt), read_probability },
@@ -213,11 +223,11 @@ static int parse_pair(struct span pair, uint32_t rank, uint32_t *seen,
 	size_t i = find_key(name);
 
 	if (i == NKEYS) {
-		mmc_error_set(
-			"FAULT: unknown key '%.*s'; the keys are loss, dup, "
-			"reorder, corrupt, delay_us, stall_ms, seed, "
-			"rank, dir, kind",
-			SPAN(name));
+		mmc_error_set("FAULT: unknown key '%.*s'; the keys are loss, "
+			      "loss_period, dup, reorder, corrupt, delay_us, "
+			      "stall_ms, seed, "
+			      "rank, dir, kind",
+			      SPAN(name));
 		return -MMC_EINVAL;
 	}
 	if (*seen & 1u << i) {
@@ -249,6 +259,11 @@ static int parse_clause(struct span rest, uint32_t rank,
 
 		if (rv < 0)
 			return rv;
+	}
+	if (!mmc_gilbert_is_valid(clause->loss, clause->loss_period)) {
+		mmc_error_set("FAULT: with 'loss_period' N, 'loss' may be "
+			      "N / (N + 1) at most");
+		return -MMC_EINVAL;
 	}
 	if (clause->stall_ms > 0 && clause->tx) {
 		mmc_error_set("FAULT: 'stall_ms' delays what is received; it "

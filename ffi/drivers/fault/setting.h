@@ -6,6 +6,7 @@
  *     clause  = key "=" value { "," key "=" value }    each key once
  *
  *     loss dup reorder corrupt   a probability: 0, 0.01, 1
+ *     loss_period                1 to 1000000 datagrams, default 1
  *     delay_us                   0 to 10000000
  *     stall_ms                   0 to 10000, not with dir=tx
  *     seed                       0 to 2^64 - 1, default 0
@@ -28,6 +29,7 @@ struct mmc_fault_clause {
 	uint64_t dup;
 	uint64_t reorder;
 	uint64_t corrupt;
+	uint64_t loss_period; /* mean, in datagrams; see support/gilbert.h */
 	uint64_t delay_us;
 	uint64_t stall_ms;
 	uint64_t seed;

@@ -75,6 +75,8 @@ int mmc_fault_judge_init(struct mmc_fault_judge *judge,
 			continue;
 		state = &judge->clauses[judge->nclauses++];
 		state->clause = *clause;
+		state->losses =
+			mmc_gilbert_make(clause->loss, clause->loss_period);
 		state->prng = generator_of(clause->seed, rank, i);
 		state->phase_ns =
 			mmc_prng_below(&state->prng, stall_period_ns(clause));
@@ -110,7 +112,7 @@ static bool apply(struct mmc_fault_clause_state *state,
 	const struct mmc_fault_clause *clause = &state->clause;
 	struct mmc_prng *prng = &state->prng;
 
-	if (mmc_prng_chance(prng, clause->loss))
+	if (mmc_gilbert_loses(&state->losses, prng))
 		return false;
 	if (mmc_prng_chance(prng, clause->corrupt)) {
 		/*

@@ -10,11 +10,13 @@
 
 #include "core/wire/header.h"
 #include "drivers/fault/setting.h"
+#include "support/gilbert.h"
 #include "support/prng.h"
 
 struct mmc_fault_clause_state {
 	struct mmc_fault_clause clause;
 	struct mmc_prng prng;
+	struct mmc_gilbert losses;
 	/* How far the clause is in its period of stalls at time 0. */
 	uint64_t phase_ns;
 };

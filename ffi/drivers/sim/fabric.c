@@ -27,7 +27,8 @@ static bool links_are_sane(const struct mmc_fabric *fabric)
 		if (link->from >= nnodes || link->to >= nnodes ||
 		    link->from == link->to || !rate_is_possible(link->mbits) ||
 		    (link->burst_bytes > 0 &&
-		     !rate_is_possible(link->burst_mbits)))
+		     !rate_is_possible(link->burst_mbits)) ||
+		    !mmc_gilbert_is_valid(link->loss, link->loss_period))
 			return false;
 		if (inner && (link->from < nhosts || link->to < nhosts))
 			return false;

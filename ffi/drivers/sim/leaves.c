@@ -46,6 +46,7 @@ make_link(const struct mmc_network_options *options, uint32_t from, uint32_t to)
 		.mbits = inner ? options->trunk_mbits : options->link_mbits,
 		.queue_bytes = options->queue_bytes,
 		.loss = last ? options->loss : options->uplink_loss,
+		.loss_period = options->loss_period,
 		.latency_ns = options->latency_ns,
 		.jitter_ns = last ? options->jitter_ns : 0,
 	};

@@ -13,7 +13,8 @@ struct mmc_link mmc_link_make(const struct mmc_fabric_link *described)
 				: 0,
 		.burst_bytes = described->burst_bytes,
 		.queue_bytes = described->queue_bytes,
-		.loss = described->loss,
+		.losses = mmc_gilbert_make(described->loss,
+					   described->loss_period),
 		.latency_ns = described->latency_ns,
 		.jitter_ns = described->jitter_ns,
 	};

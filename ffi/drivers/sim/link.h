@@ -9,6 +9,7 @@
 #include <mpimcast/fabric.h>
 
 #include "core/wire/header.h"
+#include "support/gilbert.h"
 
 /* A nanosecond in picoseconds. */
 #define MMC_LINK_NS_PS UINT64_C(1000)
@@ -21,9 +22,9 @@ struct mmc_link {
 	uint64_t burst_byte_ps;
 	uint64_t burst_bytes; /* 0: there is no bucket */
 	uint64_t full_ps;     /* ... and when it will be full again */
-	uint64_t loss;	      /* a probability in parts of 2^32 */
-	uint32_t latency_ns;  /* from leaving the queue to the other end */
-	uint32_t jitter_ns;   /* the most that is added to the latency */
+	struct mmc_gilbert losses;
+	uint32_t latency_ns; /* from leaving the queue to the other end */
+	uint32_t jitter_ns;  /* the most that is added to the latency */
 
 	/* The datagrams so far, counted by what became of them: */
 	uint64_t entered;    /* sent to this link */

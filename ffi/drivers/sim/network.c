@@ -316,7 +316,8 @@ static bool leave_link(struct mmc_network *network, struct mmc_heap_item *event)
 	struct mmc_link *link = &network->links[event->target];
 	struct mmc_frame *frame = event->subject;
 
-	if ((link->loss > 0 && mmc_prng_chance(&network->prng, link->loss)) ||
+	if ((link->losses.next > 0 &&
+	     mmc_gilbert_loses(&link->losses, &network->prng)) ||
 	    mmc_outage_takes(network, event, frame)) {
 		link->lost++;
 		mmc_network_count_lacked(network, frame,

@@ -69,6 +69,7 @@ struct mmc_network_options {
 	uint64_t queue_bytes; /* of each switch port */
 	uint32_t loss;	      /* on links from a leaf to a host */
 	uint32_t uplink_loss; /* on all other links */
+	uint32_t loss_period; /* of all links: see struct mmc_fabric_link */
 
 	/* The rest concerns every fabric. */
 	/*

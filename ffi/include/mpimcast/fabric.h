@@ -30,7 +30,11 @@ struct mmc_fabric_link {
 	uint32_t latency_ns;  /* from leaving the queue to the other end */
 	uint32_t jitter_ns;   /* the most that is added to the latency */
 	uint32_t loss;	      /* a probability in parts of 2^32 */
-	uint32_t reserved;    /* 0 */
+	/*
+	 * The mean number of consecutive datagrams that are lost; 0 or 1: losses are
+	 * independent. With N the loss is N / (N + 1) at most.
+	 */
+	uint32_t loss_period;
 };
 
 /* How a switch chooses among several links that are equally near to the receiver. */

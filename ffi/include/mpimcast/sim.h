@@ -122,7 +122,12 @@ struct mmc_sim_spec {
 	uint32_t detour_ns;   /* longest extra delay of a flow over the spine */
 	uint64_t queue_bytes; /* of each switch port */
 	uint32_t loss_ppm;    /* on each link to a host, independently */
-	uint32_t uplink_loss_ppm;   /* on other links, for all hosts behind */
+	uint32_t uplink_loss_ppm; /* on other links, for all hosts behind */
+	/*
+	 * The mean number of consecutive datagrams that a link loses; 0 or 1: losses
+	 * are independent.
+	 */
+	uint32_t loss_period;
 	uint32_t duplicate_ppm;	    /* datagrams that arrive twice */
 	char fault[MMC_FAULT_SIZE]; /* FAULT setting of each endpoint, or "" */
 	/*

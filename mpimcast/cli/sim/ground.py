@@ -229,6 +229,8 @@ def _linked(fabric: Fabric, choices: Choices, spec: Plain) -> Fabric:
             )
         elif tier != "node":
             link = replace(link, loss_ppb=spec["uplink_loss_ppm"] * _PPB_PER_PPM)
+        if tier != "node":
+            link = replace(link, loss_period=spec["loss_period"])
         if tier not in {"host", "node", "long"}:
             link = replace(link, mbits=spec["trunk_mbits"])
         if link.name in losses:

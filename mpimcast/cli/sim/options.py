@@ -236,6 +236,13 @@ GROUPS: dict[str, tuple[Option, ...]] = {
             _LOSS,
             "of its loss on an earlier link, for all hosts behind that",
         ),
+        Option(
+            "--loss-period",
+            "loss_period",
+            arguments.whole(1, 1_000_000),
+            "mean number of consecutive datagrams that a link loses; 1: losses are "
+            "independent",
+        ),
         Option("--duplicate", "duplicate_ppm", _LOSS, "of a second copy to arrive"),
     ),
     "mishaps": (

@@ -101,7 +101,7 @@ class Scene:
         parts = arrays.link_loss_ppb.astype(np.uint64) * 2**32 // 10**9
         links["loss"] = np.minimum(parts, 2**32 - 1)
         for name in _LINK.names or ():
-            if name not in {"from", "to", "loss", "reserved"}:
+            if name not in {"from", "to", "loss"}:
                 links[name] = getattr(arrays, f"link_{name}")
         return ffi.new(
             "struct mmc_fabric *",
