@@ -22,13 +22,14 @@ from typing import Any
 from bench.jobs.contenders import ROOT, Contender
 from bench.jobs.machine import machine
 from bench.jobs.measurement import Measurement
-from bench.jobs.payload import STEPS, gathered_bytes
+from bench.jobs.payload import MESSAGE, STEPS, gathered_bytes
 from bench.jobs.reading import differences, read
 from bench.jobs.setup import Setup, Task
 from bench.testbed.program import Program
 
 PROGRAM = Path(__file__).with_name("ranks.py")
 TRAINING = Path(__file__).with_name("training_ranks.py")
+MESSAGES = Path(__file__).with_name("messages.py")
 _LIMIT_S = 180
 _POLL_S = 0.2  # how often to check whether the launcher has ended
 
@@ -42,8 +43,8 @@ def run(
 ) -> list[Measurement]:
     """Run a job; return a measurement of each task.
 
-    Either all tasks are training steps, or none is. Raise RuntimeError if the job
-    fails, or if data bypassed the links.
+    Either all tasks are training steps, or none is; likewise messages. Raise
+    RuntimeError if the job fails, or if data bypassed the links.
     """
     load, begin = os.getloadavg()[0], datetime.now(timezone.utc)
     readings: list[dict[str, dict[str, int]]] = []
@@ -109,8 +110,10 @@ def check_links(measurement: Measurement) -> None:
 
 def _program(tasks: Sequence[Task]) -> Path:
     """Return the program of the ranks that can carry out these tasks."""
-    steps = any(task.collective in STEPS for task in tasks)
-    return TRAINING if steps else PROGRAM
+    kinds = {task.collective for task in tasks}
+    if MESSAGE in kinds:
+        return MESSAGES
+    return TRAINING if kinds & set(STEPS) else PROGRAM
 
 
 def _arguments(setup: Setup, contender: Contender) -> list[str]:
@@ -119,6 +122,7 @@ def _arguments(setup: Setup, contender: Contender) -> list[str]:
         *["--shared"] * contender.shared,
         *["--threads"] * contender.threads,
         *["--whole"] * setup.whole,
+        *["--meeting"] * (setup.network.round_trip_ms > 0),
         *("--interface", "lo" if setup.cluster is None else "eth0"),
     ]
     if contender.gloo:

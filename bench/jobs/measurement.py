@@ -38,6 +38,10 @@ class Network:
         Whether another host sent a TCP stream to rank 1's host throughout.
     ranks_per_host : int
         The number of ranks on each host of a cluster.
+    round_trip_ms : float
+        The time of a frame to another host and back, if hosts are far from each other.
+    loss_period : int
+        How many frames in a row are lost, on average.
     """
 
     kind: str
@@ -49,6 +53,8 @@ class Network:
     order: str = "block"
     rival: bool = False
     ranks_per_host: int = 1
+    round_trip_ms: float = 0.0
+    loss_period: int = 1
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,8 @@ class Measurement:
         (``host0``), each switch's to a host (``to0``) and both ends of the trunk
         (``trunk0``).
     lost : dict
-        Losses made on purpose: ``buffers`` of the kernel, and their ``bytes``.
+        Losses made on purpose: ``buffers`` of the kernel, and their ``bytes``. Between
+        distant hosts the ``frames`` of the whole job instead, and those ``overflowed``.
     counters : dict
         mpimcast's counters for the operations, summed over ranks; empty for peers.
     rival_bytes : int

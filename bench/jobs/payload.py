@@ -10,6 +10,9 @@ STEP, MIXED = "FSDP2-step", "FSDP2-step-mixed"
 STEPS = (STEP, MIXED)
 LAYERS = 4
 
+# A message from one rank to another: not a collective, but measured as one is.
+MESSAGE = "message"
+
 # How many blocks of each other rank a host has to receive, beside those gathered, to
 # reduce them.
 _REDUCED = {STEP: LAYERS, MIXED: 2 * LAYERS}
@@ -24,7 +27,7 @@ def payload_bytes(
     ----------
     collective
         mpi4py's name. Collectives whose names have a ``+`` between them run at the same
-        time, and a host receives as much for each. Or STEP or MIXED.
+        time, and a host receives as much for each. Or STEP, MIXED or MESSAGE.
     nranks
         The number of ranks.
     block_bytes

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 import mpimcast
 from bench.jobs.gloo import Gloo
+from bench.jobs.meeting import Meeting
 from mpimcast.cli.bench.measure import processor_s
 from mpimcast.cli.bench.workload import Workload, workload
 
@@ -133,7 +134,8 @@ def measure(
 ) -> dict[str, Any]:
     """Measure `iterations` operations of one collective; return what rank 0 reports.
 
-    `comm` carries the operations of `work`, which is like a Workload. `world` is a
+    `comm` carries the operations of `work`, which is like a Workload; if its run()
+    returns a time, this rank's part of the operation counts as ended then. `world` is a
     communicator of the MPI library, for barriers and results. If `whole`, no warm-up
     precedes them. The values returned are fields of a Measurement.
     """
@@ -152,8 +154,8 @@ def measure(
         world.Barrier()
         time.sleep(GAP_S)
         used_before_s, begin_s = processor_s(), time.monotonic()
-        work.run(comm)
-        end_s = time.monotonic()
+        ended_s = work.run(comm)
+        end_s = time.monotonic() if ended_s is None else ended_s
         used_after_s = processor_s()
         time.sleep(GAP_S)
         if number >= 0:
@@ -255,15 +257,27 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--threads", action="store_true", help="gather in a thread in training steps"
     )
+    parser.add_argument(
+        "--meeting",
+        action="store_true",
+        help="begin operations together by a file, and not by a barrier of messages",
+    )
     parser.add_argument("--whole", action="store_true", help="measure without warm-up")
     parser.add_argument("tasks", help="JSON: [[collective, bytes, iterations], ...]")
     return parser.parse_args()
 
 
+def world_of(options: argparse.Namespace) -> MPI.Intracomm:
+    """Return the communicator of all ranks, as the arguments want its barrier."""
+    if options.meeting:
+        return Meeting(MPI.COMM_WORLD, f"{options.socket}-meeting")
+    return MPI.Intracomm(MPI.COMM_WORLD)
+
+
 def main() -> None:
     """Run one rank."""
     options = arguments()
-    world = MPI.Intracomm(MPI.COMM_WORLD)
+    world = world_of(options)
     reporter = Reporter(options.socket, world.rank)
     comm = _opened(world, options.transport, options.interface)
     sharing = None

@@ -38,6 +38,9 @@
 #define FRAME_BYTES_MAX (65536 + 256) /* with the kernel's header */
 /* What waits on a link: 40 ms at 1 Gbit/s, and the frames' lengths. */
 #define WAITING_BYTES_MAX (8u << 20)
+/* How often, and after which pause, a batch is offered to a device that refuses it. */
+#define OFFERS_MAX 100
+#define OFFER_PAUSE_NS 50000
 #define HEADER_BYTES sizeof(struct virtio_net_hdr)
 
 /* A frame that waits; its bytes follow, up to a multiple of 8. */
@@ -176,11 +179,15 @@ static unsigned receive(int fd, uint32_t *lengths)
 	return count < 0 ? 0 : (unsigned)count;
 }
 
-/* Sends frames, and returns how many the device has not taken. */
+/*
+ * Sends frames, and returns how many the device has not taken. While the kernel's queue to the
+ * other end is full, it refuses them, so they are offered again and again.
+ */
 static unsigned send_all(int fd, struct iovec *parts, unsigned count)
 {
+	static const struct timespec pause = { .tv_nsec = OFFER_PAUSE_NS };
 	struct mmsghdr messages[BATCH];
-	unsigned sent = 0, refused = 0;
+	unsigned sent = 0, refused = 0, offers = 0;
 
 	for (unsigned i = 0; i < count; i++)
 		messages[i].msg_hdr = (struct msghdr){ .msg_iov = &parts[i],
@@ -190,6 +197,8 @@ static unsigned send_all(int fd, struct iovec *parts, unsigned count)
 
 		if (rv > 0) {
 			sent += (unsigned)rv;
+		} else if (offers++ < OFFERS_MAX) {
+			nanosleep(&pause, NULL);
 		} else {
 			sent++;
 			refused++;
@@ -248,7 +257,7 @@ static void pass_back(struct pair *pair)
 		count = receive(pair->far, lengths);
 		for (unsigned i = 0; i < count; i++)
 			parts[i] = (struct iovec){ buffers[i], lengths[i] };
-		send_all(pair->near, parts, count);
+		pair->overflowed += send_all(pair->near, parts, count);
 	} while (count == BATCH);
 }
 

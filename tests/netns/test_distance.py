@@ -12,6 +12,7 @@ import pytest
 import support
 from job import Job, summed_stats
 
+from bench.distance import Case, contenders, measure
 from bench.testbed.cluster import SINGLE_BURST_BYTES, address
 from bench.testbed.distance import Crossing, Distance, DistantCluster
 
@@ -96,6 +97,19 @@ def test_losses(distant: DistantCluster, seed: int, period: int) -> None:
     counted = crossing.hosts[1]
     assert (counted.drawn, counted.lost) == (TOTAL, TOTAL - len(passing))
     assert counted.overflowed == counted.trains == 0
+
+
+@pytest.mark.parametrize("collective", ["message", "Bcast"])
+def test_measurements(distant: DistantCluster, collective: str) -> None:
+    """The benchmark measures what it should, and no operation beats the distance."""
+    case = Case(collective, 2, 64 << 10, 100, Distance(ROUND_TRIP_MS, 0.02))
+    found = contenders(collective)["reno" if collective == "message" else "repeat"]
+    measured = measure(distant, case, found, 5)
+    assert len(measured.seconds) == 5
+    assert min(measured.seconds) >= ROUND_TRIP_MS / 2000
+    assert measured.wrong_bytes == 0
+    assert measured.lost["frames"] > 0
+    assert measured.network.round_trip_ms == ROUND_TRIP_MS
 
 
 def test_operations(distant: DistantCluster, tmp_path: Path) -> None:

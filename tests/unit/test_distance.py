@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The benchmark of distant hosts: who takes part, what is measured, and the table."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import NamedTuple
+
+import pytest
+
+from bench import distance
+from bench.distance import Case
+from bench.testbed.distance import Distance
+from mpimcast._settings.config import Config
+
+
+class Named(NamedTuple):
+    """A setting, of which only the name matters."""
+
+    name: str
+
+
+class Settings(NamedTuple):
+    """The settings of some version of mpimcast."""
+
+    names: tuple[str, ...]
+
+    def settings(self) -> list[Named]:
+        """Return them."""
+        return [Named(name) for name in self.names]
+
+
+@pytest.fixture
+def controls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the kernel have one congestion control that takes part, and another."""
+    monkeypatch.setattr(distance, "congestion_controls", lambda: ["reno", "cubic"])
+
+
+@pytest.mark.parametrize(
+    ("names", "ours"),
+    [(("TTL",), ["repeat"]), (("RELIABILITY",), ["repeat", "code", "auto"])],
+)
+@pytest.mark.usefixtures("controls")
+def test_contenders(
+    monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], ours: list[str]
+) -> None:
+    """Those that this version or this kernel does not have are left out."""
+    monkeypatch.setattr(Config, "read", lambda _given: Settings(names))
+    found = distance.contenders("Bcast")
+    assert list(found) == [*ours, "reno"]
+    for name in ours:
+        told = found[name].variables.get("MPIMCAST_RELIABILITY")
+        assert told == (name if len(ours) > 1 else None)
+    assert not found["reno"].ours
+
+
+@pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.usefixtures("controls")
+def test_messages_need_sdr(monkeypatch: pytest.MonkeyPatch, exists: bool) -> None:
+    """Without mpimcast.sdr only TCP carries messages."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: exists or None)
+    assert ("repeat" in distance.contenders("message")) == exists
+
+
+def test_cases() -> None:
+    """Messages are measured between two ranks only."""
+    words = ["--ranks", "2,8", "--sizes", "64K", "--rates", "100", "--losses", "0.01"]
+    options = distance.arguments([*words, "--round-trips", "25", "--loss-period", "4"])
+    far = Distance(25, 0.01, 4)
+    assert list(distance.cases(options, "message")) == [
+        Case("message", 2, 65536, 100, far)
+    ]
+    assert [each.nranks for each in distance.cases(options, "Bcast")] == [2, 8]
+    assert Case("message", 2, 65536, 1000, far).product_bytes == 3_125_000
+
+
+def test_rows() -> None:
+    """Each contender has its quantiles, and the others' by those of repeat."""
+    case = Case("Bcast", 8, 1 << 20, 100, Distance(25, 0.001))
+    found = {"repeat": [0.2, 0.1, 0.4], "bbr": [0.1, 0.1, 0.1]}
+    assert [row[4:] for row in distance.rows(case, found, 0)] == [
+        ("repeat", "200 ms", "400 ms", "1.00", "1.00"),
+        ("bbr", "100 ms", "100 ms", "2.00", "4.00"),
+    ]
+    (row,) = distance.rows(case, {"reno": [1.0]}, 3)
+    assert row[4:] == ("reno (3 overflowed)", "1,000 ms", "1,000 ms", "", "")
