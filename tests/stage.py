@@ -30,6 +30,7 @@ class Operation(ctypes.Structure):
 
     _fields_ = (
         *((name, ctypes.c_uint32) for name in ("kind", "root", "notifies")),
+        *((name, ctypes.c_uint32) for name in ("unready", "partial")),
         ("block_bytes", ctypes.c_uint64),
         *((name, ctypes.c_void_p) for name in ("blocks", "offsets", "send", "recv")),
         ("shared", ctypes.c_uint64),

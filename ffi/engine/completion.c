@@ -5,6 +5,7 @@
 
 #include "core/operation/learn.h"
 #include "engine/advert.h"
+#include "engine/landed.h"
 #include "engine/operation.h"
 #include "engine/placement.h"
 #include "engine/spares.h"
@@ -21,6 +22,7 @@ void mmc_request_finish(struct mmc_request *request)
 	if (request->notifies)
 		mmc_engine_notify(request->stream->team->engine);
 	request->notifies = false;
+	mmc_request_end_telling(request);
 }
 
 /* Ends all access to the result but the user's. */

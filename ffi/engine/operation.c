@@ -78,6 +78,7 @@ void mmc_operation_configure(const struct mmc_operation *operation,
 	config->block_bytes = operation->block_bytes;
 	config->sole = operation->kind == MMC_BCAST;
 	config->root = operation->root;
+	config->partial = operation->partial != 0;
 	config->blocks_bytes = operation->kind == MMC_ALLGATHERV
 				       ? operation->blocks_bytes
 				       : NULL;

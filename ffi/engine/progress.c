@@ -7,6 +7,7 @@
 #include "engine/breakdown.h"
 #include "engine/completion.h"
 #include "engine/engine.h"
+#include "engine/landed.h"
 #include "engine/placement.h"
 #include "engine/receive.h"
 #include "engine/refusal.h"
@@ -233,6 +234,8 @@ static bool poll_stream(struct mmc_engine *engine, struct mmc_stream *stream,
 	for (uint32_t i = 0; i < actions->count; i++)
 		perform(stream, &actions->items[i], actions);
 	mmc_stream_start_queued(stream, now_ns);
+	if (engine->ntelling > 0)
+		mmc_stream_tell_landed(stream);
 	stream->needs_poll = actions->count > 0;
 	stream->deadline_ns = mmc_epochs_deadline(&stream->epochs);
 	return stream->needs_poll;

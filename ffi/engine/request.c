@@ -118,6 +118,8 @@ static void activate(struct mmc_request *request, uint64_t now_ns)
 	op = mmc_epochs_start(&stream->epochs, request->memory, &config,
 			      now_ns);
 	request->op = op;
+	__atomic_store_n(&request->landing, mmc_op_landing(op),
+			 __ATOMIC_RELEASE);
 	stream->requests[mmc_epochs_slot(mmc_op_epoch(op))] = request;
 	stream->needs_poll = true;
 	request->run_delay = (struct mmc_run_delay){ .thread = NULL };
@@ -276,6 +278,7 @@ int mmc_request_start(struct mmc_stream *stream,
 	mmc_operation_copy(&new->operation, operation, nranks,
 			   (uint8_t *)new->memory + memory_bytes);
 	new->op = NULL;
+	__atomic_store_n(&new->landing, NULL, __ATOMIC_RELAXED);
 	new->base = new->operation.recv;
 	if (!operation->unready)
 		put_own_block(new);

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 
 #include "engine/advert.h"
+#include "engine/landed.h"
 #include "engine/placement.h"
 #include "engine/threads/notify.h"
+#include "support/present.h"
 
 /* Frees a request in any state; one in flight is given up. NULL is allowed. */
 static void free_request(struct mmc_request *request)
@@ -22,7 +24,11 @@ static void free_request(struct mmc_request *request)
 		mmc_engine_notify(team->engine);
 	if (request->registered)
 		mmc_team_deregister(team, &request->region);
-	free(request->memory);
+	mmc_request_end_telling(request);
+	if (request->present != NULL)
+		mmc_present_free(request->present);
+	else
+		free(request->memory);
 	mmc_copies_give(&request->stream->copies, request->copy);
 	free(request);
 }
@@ -102,8 +108,13 @@ struct mmc_request *mmc_request_get(struct mmc_stream *stream,
 
 void mmc_request_recycle(struct mmc_request *request)
 {
-	if (!request->held && request->op == NULL &&
-	    mmc_request_is_complete(request))
+	if (request->held || request->op != NULL ||
+	    !mmc_request_is_complete(request))
+		return;
+	/* Someone may look at bits in its memory for ever. */
+	if (request->present != NULL)
+		free_request(request);
+	else
 		add_spare(request->stream, request);
 }
 

@@ -57,8 +57,16 @@ struct mmc_request {
 	/* The next two are for requests that a runner carries out (engine/remote). */
 	struct mmc_bounce *bounce; /* shared memory, or NULL */
 	bool bounced;		   /* the result arrives in `bounce` */
-	bool held;		   /* the user has not freed it yet */
-	bool complete;		   /* read without the lock: use atomics */
+	/*
+	 * Which blocks have landed; NULL until a `partial` operation begins, and then set
+	 * until the user frees the request: use atomics.
+	 */
+	const struct mmc_landing *landing;
+	struct mmc_present *present; /* it owns `memory`; or NULL */
+	uint32_t ntold;		     /* blocks that were told of */
+	bool tells;		     /* blocks wake mmc_engine_await() */
+	bool held;		     /* the user has not freed it yet */
+	bool complete;		     /* read without the lock: use atomics */
 };
 
 struct mmc_stream {
@@ -145,6 +153,7 @@ struct mmc_engine {
 	uint32_t ntraced;   /* streams that are traced */
 	uint32_t nfinished; /* requests that have completed so far */
 	uint32_t nexpected; /* requests that will notify of their ends */
+	uint32_t ntelling;  /* requests whose blocks are told of */
 	struct mmc_threads *threads; /* NULL without an operating system */
 };
 

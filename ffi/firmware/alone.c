@@ -48,19 +48,19 @@ void mmc_engine_pause(struct mmc_engine *engine)
 }
 
 /* Makes the progress that is possible now. Does not wait: the caller calls again. */
-void mmc_engine_wait_for(struct mmc_engine *engine,
-			 const struct mmc_request *request, uint64_t slice_ns)
+void mmc_engine_wait_for(struct mmc_engine *engine, const struct mmc_goal *goal,
+			 uint64_t slice_ns)
 {
-	(void)request;
+	(void)goal;
 	(void)slice_ns;
 	mmc_engine_step(engine);
 }
 
-bool mmc_engine_follow(struct mmc_engine *engine,
-		       const struct mmc_request *request, uint64_t slice_ns)
+bool mmc_engine_follow(struct mmc_engine *engine, const struct mmc_goal *goal,
+		       uint64_t slice_ns)
 {
 	(void)engine;
-	(void)request;
+	(void)goal;
 	(void)slice_ns;
 	return false;
 }
@@ -73,6 +73,11 @@ void mmc_engine_expect_notification(struct mmc_engine *engine)
 void mmc_engine_notify(struct mmc_engine *engine)
 {
 	engine->nexpected--;
+}
+
+void mmc_engine_tell(struct mmc_engine *engine)
+{
+	(void)engine;
 }
 
 int mmc_responder_watch(struct mmc_engine *engine, struct mmc_team *team)

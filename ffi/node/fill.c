@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "node/cross.h"
+#include "node/landing.h"
 #include "node/places.h"
 
 uint32_t mmc_node_least_read(const struct mmc_node_stream *stream,
@@ -85,9 +86,13 @@ bool mmc_node_fill(struct mmc_node_request *request)
 	};
 	if (enters && request->delivery == MMC_NODE_CROSS)
 		line->adverts[slot] = mmc_node_cross_word(request, piece);
-	if (!enters && mmc_node_request_sends(request, stream->options.rank))
-		copy_part(request, mmc_node_request_index(request, piece),
-			  mmc_node_slot(stream, piece));
+	if (!enters && mmc_node_request_sends(request, stream->options.rank)) {
+		uint32_t index = mmc_node_request_index(request, piece);
+
+		copy_part(request, index, mmc_node_slot(stream, piece));
+		mmc_node_landing_note_member(request, index,
+					     stream->options.rank);
+	}
 	mmc_cursor_set(&line->filled, ++stream->nfilled);
 	mmc_node_ring_attended(stream);
 	return true;

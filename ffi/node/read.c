@@ -5,6 +5,7 @@
 
 #include "node/agree.h"
 #include "node/cross.h"
+#include "node/landing.h"
 #include "node/places.h"
 
 /* Returns whether this member has to copy the part of `rank` into the result. */
@@ -70,8 +71,11 @@ static bool take_members(struct mmc_node_request *request, bool enters)
 		if (!laid_out)
 			mmc_node_lay_out(request, index);
 		laid_out = true;
-		if (!enters)
+		if (!enters) {
 			copy_part(request, index, members[member]);
+			mmc_node_landing_note_member(request, index,
+						     members[member]);
+		}
 		taken[member >> 6] |= bit;
 		request->ntaken++;
 	}
@@ -132,6 +136,19 @@ struct mmc_cursor *mmc_node_source(const struct mmc_node_request *request)
 	return &stream->head->rails[rail].arrived;
 }
 
+/* Records what the stream's next unread piece, which has been read, has brought. */
+static void note_read(struct mmc_node_request *request)
+{
+	const struct mmc_node_stream *stream = request->stream;
+
+	/* Parts of a single node's members have been noted one by one. */
+	if (stream->map.nnodes > 1 &&
+	    !mmc_node_request_enters(request, stream->nread))
+		mmc_node_landing_note_piece(
+			request,
+			mmc_node_request_index(request, stream->nread));
+}
+
 bool mmc_node_read(struct mmc_node_request *request)
 {
 	struct mmc_node_stream *stream = request->stream;
@@ -144,10 +161,13 @@ bool mmc_node_read(struct mmc_node_request *request)
 	memset(mmc_node_request_taken(request), 0,
 	       (nmembers / 64 + 1) * sizeof(uint64_t));
 	stream->counts.pieces++;
-	if (mmc_node_is_verdict(request, stream->nread) && !request->lacks)
+	if (mmc_node_is_verdict(request, stream->nread) && !request->lacks) {
+		mmc_node_landing_note_all(request);
 		mmc_node_cross_skip(request);
-	else
+	} else {
+		note_read(request);
 		stream->nread++;
+	}
 	mmc_cursor_set(&stream->lines[stream->member].read, stream->nread);
 	mmc_node_ring_attended(stream);
 	return true;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/landing.h"
 #include "node/places.h"
 #include "node/tracing.h"
 #include "support/bits.h"
@@ -224,6 +225,23 @@ static bool is_valid(const struct mmc_node_stream *stream,
 	}
 }
 
+/* Gives a request its pieces, and puts it behind those in flight. */
+static void append(struct mmc_node_request *request)
+{
+	struct mmc_node_stream *stream = request->stream;
+
+	stream->epoch = request->epoch;
+	stream->next_piece += request->npieces;
+	/* Entries do not count here: other nodes may have others. */
+	stream->next_rail += request->npieces - request->nentries;
+	stream->next_rail %= stream->options.nrails;
+	if (stream->first == NULL)
+		stream->first = request;
+	else
+		stream->last->next = request;
+	stream->last = request;
+}
+
 int mmc_node_request_put(struct mmc_node_stream *stream,
 			 const struct mmc_operation *operation,
 			 struct mmc_node_request **request)
@@ -254,19 +272,15 @@ int mmc_node_request_put(struct mmc_node_stream *stream,
 			      MMC_NODE_PIECES_MAX);
 		return -MMC_EINVAL;
 	}
+	if (operation->partial && !is_barrier &&
+	    mmc_node_landing_begin(made) != 0) {
+		mmc_node_request_keep(made);
+		return -MMC_ENOMEM;
+	}
 	if (stream->tracing != NULL)
 		mmc_node_tracing_put(made);
-	stream->epoch = made->epoch;
-	stream->next_piece += made->npieces;
-	/* Entries do not count here: other nodes may have others. */
-	stream->next_rail += made->npieces - made->nentries;
-	stream->next_rail %= stream->options.nrails;
 	stream->counts.operations += !is_barrier;
-	if (stream->first == NULL)
-		stream->first = made;
-	else
-		stream->last->next = made;
-	stream->last = made;
+	append(made);
 	if (operation->notifies) {
 		mmc_node_watch(stream->node);
 		atomic_fetch_add(&stream->head->nattended, 1);
@@ -302,6 +316,7 @@ void mmc_node_request_take_first(struct mmc_node_stream *stream)
 
 void mmc_node_request_keep(struct mmc_node_request *request)
 {
+	mmc_node_landing_end(request);
 	request->next = request->stream->spares;
 	request->stream->spares = request;
 }

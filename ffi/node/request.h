@@ -15,6 +15,8 @@ enum mmc_node_delivery {
 	MMC_NODE_CROSS, /* each member reads it from the senders' own memory */
 };
 
+struct mmc_node_landing;
+
 struct mmc_node_request {
 	struct mmc_node_request *next; /* in flight, or a spare */
 	struct mmc_node_stream *stream;
@@ -48,6 +50,7 @@ struct mmc_node_request {
 	uint64_t observed_ns; /* when a waiter last looked at the clock */
 	uint64_t stalled_ns;  /* observed time since anything has moved */
 	uint64_t looked_ns;   /* when it was last asked whether ranks live */
+	struct mmc_node_landing *landing; /* NULL: nobody asks for parts */
 	struct mmc_failure failure;
 	_Atomic bool complete; /* read without the mutex */
 	/*

@@ -99,10 +99,17 @@ static void take_block(struct mmc_op *op, uint32_t number)
 		&op->layout, mmc_layout_sender(&op->layout, number));
 
 	for (uint32_t i = 0; i < block.nchunks; i++) {
-		if (mmc_bitmap_test_and_set(&op->claimed, block.first + i))
+		const struct mmc_run chunk = {
+			.first = block.first + i,
+			.count = 1,
+		};
+
+		if (mmc_bitmap_test_and_set(&op->claimed, chunk.first))
 			continue;
 		op->npresent++;
-		mmc_bitmap_publish(&op->present, block.first + i);
+		mmc_bitmap_publish(&op->present, chunk.first);
+		if (op->config.partial)
+			mmc_landing_add(&op->landing, chunk);
 	}
 }
 

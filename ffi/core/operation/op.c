@@ -99,6 +99,21 @@ static uint32_t chains_max(const struct mmc_layout *layout)
 	return mmc_min_u32(layout->nsenders, MMC_CHAINS_MAX);
 }
 
+/* Returns the ranks that have a block, be it an empty one. */
+static struct mmc_run ranks_of(const struct mmc_op_config *config)
+{
+	return config->sole ? (struct mmc_run){ config->root, 1 }
+			    : (struct mmc_run){ 0, config->nranks };
+}
+
+/* Returns the bytes of memory for the blocks that have landed. */
+static size_t landing_bytes(const struct mmc_op_config *config)
+{
+	return config->partial ? mmc_part_bytes(mmc_landing_bytes(
+					 ranks_of(config).count))
+			       : 0;
+}
+
 size_t mmc_op_footprint(const struct mmc_op_config *config)
 {
 	struct mmc_layout layout;
@@ -112,6 +127,7 @@ size_t mmc_op_footprint(const struct mmc_op_config *config)
 		generation_bytes = mmc_part_bytes(MMC_GENERATION_BYTES);
 	return mmc_part_bytes(sizeof(struct mmc_op)) + generation_bytes +
 	       mmc_layout_bytes(&layout) + mmc_schedule_bytes(&layout) +
+	       landing_bytes(config) +
 	       2 * mmc_part_bytes(mmc_bitmap_bytes(layout.nchunks)) +
 	       mmc_part_bytes(
 		       mmc_repair_bytes(&layout, nchains, config->repair)) +
@@ -218,6 +234,7 @@ static void lay_out(struct mmc_op *op, uint8_t *memory)
 			     mmc_repair_bytes(&op->layout, repair.nchains,
 					      config->repair));
 	mmc_repair_init(&op->repair, part, &repair);
+	op->landing_memory = mmc_part_take(&memory, landing_bytes(config));
 	op->watermark_memory = memory;
 }
 
@@ -234,6 +251,10 @@ static void publish_own_block(struct mmc_op *op)
 	mmc_bitmap_set_run(&op->claimed, own);
 	mmc_bitmap_set_run(&op->present, own);
 	op->npresent = own.count;
+	if (op->config.partial)
+		mmc_landing_init(&op->landing, op->landing_memory, &op->layout,
+				 &op->present, ranks_of(&op->config),
+				 op->config.rank);
 	mmc_advertiser_publish(&op->repair.advertiser);
 }
 

@@ -15,6 +15,7 @@
 #include "core/flow/turn.h"
 #include "core/operation/action.h"
 #include "core/operation/parts.h"
+#include "core/plan/landing.h"
 #include "core/repair/repair.h"
 
 enum mmc_op_state {
@@ -123,6 +124,7 @@ struct mmc_op_config {
 	uint64_t late_timeout_ns;  /* 0: none */
 	bool inquires;	 /* the transport can tell whether a rank exists */
 	bool unattended; /* ranks answer only inside calls of the library */
+	bool partial;	 /* the user asks which blocks have landed */
 	uint64_t seed;	 /* of random delays */
 	struct mmc_path *path;	       /* outlives the operation */
 	struct mmc_counters *counters; /* outlive the operation */
@@ -141,9 +143,7 @@ struct mmc_heard {
 	struct mmc_block block; /* its block */
 };
 
-/*
- * The most NAKs kept before all have entered; of a further one the sender asks again.
- */
+/* The most NAKs kept before all have entered; the sender of a further one asks again. */
 #define MMC_OP_EARLY_MAX 4
 
 /* A question of a child in the tree of reports: how much some ranks have sent. */
@@ -156,28 +156,29 @@ struct mmc_op_question {
 struct mmc_op {
 	struct mmc_op_config config;
 	struct mmc_layout layout;
-	struct mmc_block own; /* this rank's block */
+	struct mmc_block own;
 	struct mmc_heard heard;
 	enum mmc_op_state state;
 	struct mmc_record record;
 	struct mmc_barrier entry;
 	struct mmc_barrier release;
 	struct mmc_parts parts;
-	struct mmc_bitmap claimed; /* chunks that were accepted */
-	struct mmc_bitmap present; /* chunks whose payload is in place */
+	struct mmc_bitmap claimed;  /* chunks that were accepted */
+	struct mmc_bitmap present;  /* chunks whose payload is in place */
+	struct mmc_landing landing; /* valid if the operation is `partial` */
 	struct mmc_schedule schedule;
 	struct mmc_repair_state repair;
 	struct mmc_watermark watermark;
 	struct mmc_turn turn;
 	uint8_t *schedule_memory;
 	uint8_t *watermark_memory;
+	uint8_t *landing_memory;
 	uint32_t npresent; /* how many chunks are present */
 	uint32_t nplacing; /* chunks claimed and not yet present */
 	uint32_t nsending; /* chunks handed out and not yet sent */
 	enum mmc_op_mode mode;
 	enum mmc_op_holding holding;
-	/* The left neighbour was told that this rank is done. */
-	bool left_told;
+	bool left_told;	 /* the left neighbour knows that this rank is done */
 	bool right_done; /* the right neighbour has said that it is done */
 	uint8_t alarms;	 /* how often a failure is still to be multicast */
 	struct mmc_backoff asking; /* when to ask the awaited rank next */

@@ -40,6 +40,15 @@ static inline struct mmc_block mmc_op_copied(const struct mmc_op *op)
 	};
 }
 
+/*
+ * Returns which blocks have landed, for as long as the operation's memory lasts; NULL if
+ * nobody asks.
+ */
+static inline const struct mmc_landing *mmc_op_landing(const struct mmc_op *op)
+{
+	return op->config.partial ? &op->landing : NULL;
+}
+
 /* Returns how many chunks are not present yet. */
 static inline uint32_t mmc_op_missing_chunks(const struct mmc_op *op)
 {

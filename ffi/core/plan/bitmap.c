@@ -41,6 +41,20 @@ void mmc_bitmap_publish_run(struct mmc_bitmap *map, struct mmc_run run)
 		mmc_bitmap_publish_word(map, w, range_mask(w, run.first, to));
 }
 
+bool mmc_bitmap_is_published(const struct mmc_bitmap *map, struct mmc_run run)
+{
+	uint64_t to = (uint64_t)run.first + run.count;
+
+	for (uint32_t w = run.first / 64; (uint64_t)w * 64 < to; w++) {
+		uint64_t mask = range_mask(w, run.first, to);
+
+		if ((__atomic_load_n(&map->words[w], __ATOMIC_ACQUIRE) &
+		     mask) != mask)
+			return false;
+	}
+	return true;
+}
+
 void mmc_bitmap_set_run(struct mmc_bitmap *map, struct mmc_run run)
 {
 	uint64_t to = (uint64_t)run.first + run.count;

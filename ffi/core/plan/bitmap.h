@@ -72,6 +72,12 @@ static inline void mmc_bitmap_publish(struct mmc_bitmap *map, uint32_t bit)
 /* Does for the bits of `run` what mmc_bitmap_publish() does for one. */
 void mmc_bitmap_publish_run(struct mmc_bitmap *map, struct mmc_run run);
 
+/*
+ * Returns whether all bits of `run` are set. If so, any thread of this process that asks
+ * sees what was written before they were published.
+ */
+bool mmc_bitmap_is_published(const struct mmc_bitmap *map, struct mmc_run run);
+
 /* Sets the bits of `run`, which lies within nbits. */
 void mmc_bitmap_set_run(struct mmc_bitmap *map, struct mmc_run run);
 

@@ -73,8 +73,10 @@ static int send_copies(struct mmc_team *team, struct mmc_request *listening)
 						       team->options.nranks, i);
 
 		for (; now_ns < at_ns; now_ns = mmc_team_now_ns(team))
-			mmc_engine_wait_for(team->engine, listening,
-					    at_ns - now_ns);
+			mmc_engine_wait_for(
+				team->engine,
+				&(struct mmc_goal){ .request = listening },
+				at_ns - now_ns);
 		rv = send_probes(team, padding);
 	}
 	free(padding);
@@ -104,6 +106,7 @@ int mmc_team_probe(struct mmc_team *team, uint64_t slice_ns,
 {
 	/* To listen is to wait for an operation that never completes. */
 	struct mmc_request listening = { 0 };
+	const struct mmc_goal goal = { .request = &listening };
 	uint64_t step_ns = mmc_min_u64(slice_ns, MMC_MS_NS);
 	uint64_t spent_ns = 0;
 	int rv = mmc_engine_enter(team->engine);
@@ -118,7 +121,7 @@ int mmc_team_probe(struct mmc_team *team, uint64_t slice_ns,
 	rv = send_copies(team, &listening);
 	while (rv == 0 && unheard_ranks(team).unheard_full > 0 &&
 	       spent_ns < slice_ns) {
-		mmc_engine_wait_for(team->engine, &listening, step_ns);
+		mmc_engine_wait_for(team->engine, &goal, step_ns);
 		spent_ns += step_ns;
 	}
 	if (rv == 0)

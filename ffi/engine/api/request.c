@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Implements mpimcast/request.h. */
+/* Implements mpimcast/request.h, and mpimcast/partial.h for its requests. */
 #include "engine/request.h"
 
 #include "engine/breakdown.h"
+#include "engine/landed.h"
+#include "engine/operation.h"
 #include "engine/placement.h"
 #include "engine/progress.h"
 #include "engine/remote/requests.h"
@@ -11,6 +13,8 @@
 #include "engine/threads/responder.h"
 #include "support/assert.h"
 #include "support/bits.h"
+#include "support/error.h"
+#include "support/present.h"
 
 /*
  * Returns what mmc_request_wait() is to return for a request in its current state, and
@@ -58,7 +62,10 @@ int mmc_start(struct mmc_stream *stream, const struct mmc_operation *operation,
 		rv = mmc_request_start(stream, operation, request);
 	if (rv == 0) {
 		if (slice_ns > 0)
-			mmc_engine_wait_for(engine, *request, slice_ns);
+			mmc_engine_wait_for(
+				engine,
+				&(struct mmc_goal){ .request = *request },
+				slice_ns);
 		rv = outcome(*request);
 		if (rv == 0) {
 			release(*request);
@@ -72,23 +79,148 @@ int mmc_start(struct mmc_stream *stream, const struct mmc_operation *operation,
 	return rv;
 }
 
-int mmc_request_wait(struct mmc_request *request, uint64_t slice_ns)
+/* Waits until `goal` is reached, but at most a slice. Returns 0 or a negative error. */
+static int wait_for(const struct mmc_goal *goal, uint64_t slice_ns)
 {
+	const struct mmc_request *request = goal->request;
 	struct mmc_engine *engine = request->stream->team->engine;
 	int rv;
 
-	if (slice_ns == 0 || mmc_request_is_complete(request) ||
-	    mmc_engine_follow(engine, request, slice_ns))
-		return outcome(request);
+	if (slice_ns == 0 || mmc_goal_is_reached(goal) ||
+	    mmc_engine_follow(engine, goal, slice_ns))
+		return 0;
 	rv = mmc_engine_enter(engine);
 	if (rv != 0)
 		return rv;
 	slice_ns = mmc_request_slice_ns(request, slice_ns,
 					mmc_team_now_ns(request->stream->team));
-	mmc_engine_wait_for(engine, request, slice_ns);
+	mmc_engine_wait_for(engine, goal, slice_ns);
 	leave(engine, request);
-	return outcome(request);
+	return 0;
 }
+
+int mmc_request_wait(struct mmc_request *request, uint64_t slice_ns)
+{
+	int rv = wait_for(&(struct mmc_goal){ .request = request }, slice_ns);
+
+	return rv == 0 ? outcome(request) : rv;
+}
+
+/* ---- partial completion -------------------------------------------------- */
+
+/* What a caller waits for who wants a range, or the next block that lands. */
+struct part {
+	struct mmc_goal goal;
+	struct mmc_request *request;
+	const struct mmc_range *range; /* NULL: a block */
+	uint32_t index;
+	uint32_t rank;
+};
+
+/* Returns what a part's function of partial.h is to return in its current state. */
+static int look(struct part *part)
+{
+	if (part->range != NULL)
+		return mmc_request_look_range(part->request, part->range);
+	return mmc_request_look_block(part->request, part->index, &part->rank);
+}
+
+static bool has_come(const struct mmc_goal *goal)
+{
+	struct part part = *(const struct part *)goal;
+
+	return look(&part) != MMC_EAGAIN;
+}
+
+static int wait_for_part(struct part *part, uint64_t slice_ns)
+{
+	struct mmc_request *request = part->request;
+	int rv;
+
+	part->goal.request = request;
+	part->goal.has_come = has_come;
+	rv = wait_for(&part->goal, slice_ns);
+	if (rv == 0)
+		rv = look(part);
+	if (mmc_request_is_complete(request) && request->failure.error != 0)
+		mmc_team_set_last_error(request->stream->team);
+	return rv;
+}
+
+int mmc_request_wait_range(struct mmc_request *request,
+			   const struct mmc_range *range, uint64_t slice_ns)
+{
+	const struct mmc_operation *operation = &request->operation;
+	uint64_t nbytes = 0;
+
+	if (range->rank < request->stream->team->options.nranks)
+		nbytes = mmc_operation_block(operation, range->rank);
+	if (range->first_bytes > nbytes ||
+	    range->nbytes > nbytes - range->first_bytes) {
+		mmc_error_set("%llu bytes from byte %llu on are not in the "
+			      "block of rank %u, which has %llu",
+			      (unsigned long long)range->nbytes,
+			      (unsigned long long)range->first_bytes,
+			      range->rank, (unsigned long long)nbytes);
+		return -MMC_EINVAL;
+	}
+	return wait_for_part(
+		&(struct part){ .request = request, .range = range }, slice_ns);
+}
+
+int mmc_request_wait_block(struct mmc_request *request, uint32_t index,
+			   uint64_t slice_ns, uint32_t *rank)
+{
+	struct part part = { .request = request, .index = index };
+	int rv;
+
+	if (index >= mmc_request_nblocks(request)) {
+		mmc_error_set("there is no block number %u", index);
+		return -MMC_EINVAL;
+	}
+	rv = wait_for_part(&part, slice_ns);
+	if (rv == 0)
+		*rank = part.rank;
+	return rv;
+}
+
+void mmc_request_tell_blocks(struct mmc_request *request)
+{
+	struct mmc_engine *engine = request->stream->team->engine;
+
+	if (mmc_engine_enter(engine) != 0)
+		return;
+	mmc_request_begin_telling(request);
+	mmc_stream_tell_landed(request->stream);
+	mmc_engine_leave(engine);
+}
+
+int mmc_request_present(struct mmc_request *request,
+			struct mmc_present **present)
+{
+	struct mmc_engine *engine = request->stream->team->engine;
+	const struct mmc_landing *landing;
+	int rv = mmc_engine_enter(engine);
+
+	*present = NULL;
+	if (rv != 0)
+		return rv;
+	landing = request->landing;
+	if (landing == NULL)
+		rv = MMC_EAGAIN;
+	else if (request->present == NULL)
+		request->present = mmc_present_new(request->memory,
+						   landing->present->words,
+						   landing->present->nbits);
+	if (rv == 0 && request->present == NULL)
+		rv = -MMC_ENOMEM;
+	if (rv == 0)
+		*present = mmc_present_hold(request->present);
+	mmc_engine_leave(engine);
+	return rv;
+}
+
+/* ---- the rest of a request's life ---------------------------------------- */
 
 void mmc_request_ready(struct mmc_request *request)
 {

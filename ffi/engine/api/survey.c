@@ -131,6 +131,7 @@ int mmc_team_survey_listen(struct mmc_team *team, uint64_t slice_ns,
 {
 	/* To listen is to wait for an operation that never completes. */
 	struct mmc_request listening = { 0 };
+	const struct mmc_goal goal = { .request = &listening };
 	int rv = mmc_engine_enter(team->engine);
 
 	if (rv != 0)
@@ -141,7 +142,7 @@ int mmc_team_survey_listen(struct mmc_team *team, uint64_t slice_ns,
 	} else if (mmc_team_is_remote(team)) {
 		rv = mmc_remote_survey_listen(team, slice_ns, heard);
 	} else {
-		mmc_engine_wait_for(team->engine, &listening, slice_ns);
+		mmc_engine_wait_for(team->engine, &goal, slice_ns);
 		for (uint32_t r = 0; r < team->options.nranks; r++)
 			heard[r] = team->survey->heard[r];
 	}

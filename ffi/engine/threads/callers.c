@@ -154,72 +154,81 @@ static void announce(struct mmc_engine *engine, bool led)
 	pthread_mutex_unlock(&threads->mutex);
 }
 
+/* Returns whether followers have to look at what the leader's progress has brought. */
+static bool brings_news(struct mmc_engine *engine, uint32_t nfinished)
+{
+	return engine->nfinished != nfinished ||
+	       __atomic_load_n(&engine->threads->nimpatient, __ATOMIC_RELAXED) >
+		       0;
+}
+
 /*
- * Makes progress until `request` completes or `until_ns` is reached. Lets other callers
- * have the lock in between, so that they can start operations.
+ * Makes progress until `goal` is reached or `until_ns` is. Lets other callers have the
+ * lock in between, so that they can start operations.
  */
-static void lead(struct mmc_engine *engine, const struct mmc_request *request,
+static void lead(struct mmc_engine *engine, const struct mmc_goal *goal,
 		 uint64_t until_ns)
 {
 	uint32_t nfinished = engine->nfinished;
 
 	mmc_responder_stand_by(engine);
 	announce(engine, true);
-	while (!mmc_request_is_complete(request) &&
-	       mmc_clock_now_ns() < until_ns) {
+	while (!mmc_goal_is_reached(goal) && mmc_clock_now_ns() < until_ns) {
 		if (mmc_lock_is_contended(engine)) {
 			mmc_lock_give(engine);
 			mmc_lock_take(engine);
 		}
 		if (mmc_engine_progress(engine)) {
-			if (engine->nfinished != nfinished)
+			if (brings_news(engine, nfinished))
 				announce(engine, true);
 			nfinished = engine->nfinished;
 		} else {
-			await(engine, request, until_ns);
+			await(engine, goal->request, until_ns);
 		}
 	}
 	announce(engine, false);
 }
 
 /* As mmc_engine_follow(), until the monotonic clock has reached `until_ns`. */
-static bool follow(struct mmc_engine *engine, const struct mmc_request *request,
+static bool follow(struct mmc_engine *engine, const struct mmc_goal *goal,
 		   uint64_t until_ns)
 {
 	struct mmc_threads *threads = engine->threads;
 	struct timespec until = mmc_clock_timespec(until_ns);
+	bool impatient = goal->has_come != NULL;
 	int rv = 0;
 
 	pthread_mutex_lock(&threads->mutex);
 	threads->nfollowers++;
-	while (threads->led && !mmc_request_is_complete(request) && rv == 0)
+	__atomic_fetch_add(&threads->nimpatient, impatient, __ATOMIC_RELAXED);
+	while (threads->led && !mmc_goal_is_reached(goal) && rv == 0)
 		rv = pthread_cond_timedwait(&threads->news, &threads->mutex,
 					    &until);
+	__atomic_fetch_sub(&threads->nimpatient, impatient, __ATOMIC_RELAXED);
 	threads->nfollowers--;
 	pthread_mutex_unlock(&threads->mutex);
-	return rv != 0 || mmc_request_is_complete(request);
+	return rv != 0 || mmc_goal_is_reached(goal);
 }
 
-bool mmc_engine_follow(struct mmc_engine *engine,
-		       const struct mmc_request *request, uint64_t slice_ns)
+bool mmc_engine_follow(struct mmc_engine *engine, const struct mmc_goal *goal,
+		       uint64_t slice_ns)
 {
 	return mmc_threads_may_enter(engine->threads) &&
-	       follow(engine, request, mmc_clock_now_ns() + slice_ns);
+	       follow(engine, goal, mmc_clock_now_ns() + slice_ns);
 }
 
-void mmc_engine_wait_for(struct mmc_engine *engine,
-			 const struct mmc_request *request, uint64_t slice_ns)
+void mmc_engine_wait_for(struct mmc_engine *engine, const struct mmc_goal *goal,
+			 uint64_t slice_ns)
 {
 	uint64_t until_ns = mmc_clock_now_ns() + slice_ns;
 
-	while (!mmc_request_is_complete(request) &&
-	       mmc_clock_now_ns() < until_ns) {
+	while (!mmc_goal_is_reached(goal) && mmc_clock_now_ns() < until_ns) {
 		if (!engine->threads->led) {
-			lead(engine, request, until_ns);
+			lead(engine, goal, until_ns);
 			return;
 		}
 		mmc_lock_give(engine);
-		follow(engine, request, until_ns);
+		follow(engine, goal, until_ns);
 		mmc_lock_take(engine);
 	}
 }

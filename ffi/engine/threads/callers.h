@@ -10,6 +10,20 @@
 
 #include "engine/state.h"
 
+/* What a caller waits for: the end of a request or, before that, a part of its result. */
+struct mmc_goal {
+	const struct mmc_request *request;
+	/* Returns whether the part has come, without the lock; NULL: the end alone. */
+	bool (*has_come)(const struct mmc_goal *goal);
+};
+
+/* Returns whether a caller has what it waits for. Any thread may ask. */
+static inline bool mmc_goal_is_reached(const struct mmc_goal *goal)
+{
+	return mmc_request_is_complete(goal->request) ||
+	       (goal->has_come != NULL && goal->has_come(goal));
+}
+
 /*
  * Takes the progress lock, for which it waits, and has the responder stand by. Returns
  * 0, or -MMC_EFORKED, without the lock, in a child of the process that created the
@@ -28,20 +42,19 @@ void mmc_engine_leave(struct mmc_engine *engine);
 void mmc_engine_pause(struct mmc_engine *engine);
 
 /*
- * Returns once `request` has completed or `slice_ns` have passed. Until then leads, or
+ * Returns once `goal` is reached or `slice_ns` have passed. Until then leads, or
  * follows while another caller leads. The caller holds the lock; others may have had it
  * in the meantime.
  */
-void mmc_engine_wait_for(struct mmc_engine *engine,
-			 const struct mmc_request *request, uint64_t slice_ns);
+void mmc_engine_wait_for(struct mmc_engine *engine, const struct mmc_goal *goal,
+			 uint64_t slice_ns);
 
 /*
- * Follows another caller. Returns true once `request` has completed or `slice_ns` have
- * passed. Returns false if nobody leads, or in a child of fork(): the caller must then
+ * Follows another caller. Returns true once `goal` is reached or `slice_ns` have passed. Returns false if nobody leads, or in a child of fork(): the caller must then
  * enter the engine and call mmc_engine_wait_for(). The caller does not hold the lock.
  */
-bool mmc_engine_follow(struct mmc_engine *engine,
-		       const struct mmc_request *request, uint64_t slice_ns);
+bool mmc_engine_follow(struct mmc_engine *engine, const struct mmc_goal *goal,
+		       uint64_t slice_ns);
 
 /*
  * Sleeps until an event arrives, something is due, or the engine's `wake_fd` is written

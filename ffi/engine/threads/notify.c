@@ -10,9 +10,14 @@ void mmc_engine_expect_notification(struct mmc_engine *engine)
 
 void mmc_engine_notify(struct mmc_engine *engine)
 {
+	engine->nexpected--;
+	mmc_engine_tell(engine);
+}
+
+void mmc_engine_tell(struct mmc_engine *engine)
+{
 	struct mmc_threads *threads = engine->threads;
 
-	engine->nexpected--;
 	pthread_mutex_lock(&threads->mutex);
 	threads->nended++;
 	pthread_cond_broadcast(&threads->ended);

@@ -18,6 +18,9 @@ void mmc_engine_expect_notification(struct mmc_engine *engine);
  */
 void mmc_engine_notify(struct mmc_engine *engine);
 
+/* Wakes the threads in mmc_engine_await() although no request has ended. */
+void mmc_engine_tell(struct mmc_engine *engine);
+
 /*
  * Returns whether a request with `notifies` is in flight: then no caller need come back
  * for it, and the responder has to make progress at once.

@@ -22,8 +22,11 @@ struct mmc_threads {
 	bool led;	      /* a caller leads: it makes all progress */
 	pthread_cond_t news;  /* a request has completed, or `led` has ended */
 	unsigned nfollowers;  /* callers that wait for `news` */
-	uint64_t nended; /* requests that have notified of their ends so far */
-	bool roused;	 /* mmc_engine_rouse() has yet to wake a thread */
+	unsigned
+		nimpatient; /* those of them that wait for parts: use atomics */
+	uint64_t
+		nended; /* ends, and blocks, that have been notified of so far */
+	bool roused;	/* mmc_engine_rouse() has yet to wake a thread */
 	pthread_cond_t ended; /* `nended` or `roused` has changed */
 	bool responds;	      /* the responder runs */
 	bool stopping;	      /* read without the lock: use atomics */

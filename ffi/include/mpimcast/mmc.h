@@ -24,6 +24,7 @@
 #include <mpimcast/devices.h>
 #include <mpimcast/engine.h>
 #include <mpimcast/errors.h>
+#include <mpimcast/partial.h>
 #include <mpimcast/protect.h>
 #include <mpimcast/proxy.h>
 #include <mpimcast/request.h>

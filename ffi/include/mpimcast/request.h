@@ -24,6 +24,7 @@ struct mmc_operation {
 	uint32_t root;	   /* Bcast: the only rank that has a block */
 	uint32_t notifies; /* whether its end wakes mmc_engine_await() */
 	uint32_t unready;  /* whether it begins with mmc_request_ready() only */
+	uint32_t partial;  /* whether parts of it are asked for (partial.h) */
 	uint64_t block_bytes; /* each rank's block; Bcast: the root's */
 	/*
 	 * For an Allgatherv: the size of each rank's block, and where it begins in

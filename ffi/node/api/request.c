@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Implements the operations of mpimcast/node.h. */
+/* Implements the operations of mpimcast/node.h, and mpimcast/partial.h for them. */
 #include "node/request.h"
 
 #include "node/failing.h"
 #include "node/forward.h"
+#include "node/landing.h"
 #include "node/progress.h"
 #include "node/wait.h"
 #include "support/clock.h"
+#include "support/error.h"
+#include "support/present.h"
 
 static bool is_complete(const struct mmc_node_request *request)
 {
@@ -38,29 +41,79 @@ static void begin_wait(struct mmc_node_request *request, uint64_t now_ns)
 	request->looked_ns = now_ns;
 }
 
+/* What a caller waits for: a range or, if there is none, the block with a number. */
+struct part {
+	const struct mmc_range *range;
+	uint32_t index;
+	uint32_t rank; /* whose that block is */
+};
+
+/* Returns whose block has a number where nobody has noted the order. */
+static uint32_t by_rank(const struct mmc_node_request *request, uint32_t index)
+{
+	uint32_t own = request->stream->options.rank;
+
+	if (request->operation.kind == MMC_BCAST)
+		return request->operation.root;
+	if (index == 0)
+		return own;
+	return index <= own ? index - 1 : index;
+}
+
+/* Returns what a part's function of partial.h is to return. Needs no lock. */
+static int look(const struct mmc_node_request *request, struct part *part)
+{
+	const struct mmc_node_landing *landing = request->landing;
+	const struct mmc_range *range = part->range;
+	bool complete = is_complete(request);
+
+	if (complete && request->failure.error != 0)
+		return request->failure.error;
+	if (range != NULL && landing != NULL &&
+	    range->first_bytes + range->nbytes <=
+		    mmc_node_landing_bytes(landing, range->rank))
+		return 0;
+	if (range == NULL && landing != NULL &&
+	    mmc_node_landing_rank(landing, part->index, &part->rank))
+		return 0;
+	if (!complete)
+		return MMC_EAGAIN;
+	if (range == NULL)
+		part->rank = by_rank(request, part->index);
+	return 0;
+}
+
+/* Returns whether a caller need not wait any longer for a part or, if NULL, the end. */
+static bool has_come(const struct mmc_node_request *request, struct part *part)
+{
+	return part != NULL ? look(request, part) != MMC_EAGAIN
+			    : is_complete(request);
+}
+
 /*
- * Makes progress until the request is complete or `slice_ns` have passed. The caller
- * holds the mutex.
+ * Makes progress until the request is complete, or `part` has come if that is not NULL, or
+ * `slice_ns` have passed. The caller holds the mutex.
  */
-static void wait_for(struct mmc_node_request *request, uint64_t slice_ns)
+static void wait_for(struct mmc_node_request *request, struct part *part,
+		     uint64_t slice_ns)
 {
 	struct mmc_node_stream *stream = request->stream;
 	uint64_t now_ns;
 	uint64_t until_ns;
 
 	mmc_node_progress(stream);
-	if (is_complete(request))
+	if (has_come(request, part))
 		return;
 	now_ns = mmc_clock_now_ns();
 	until_ns = now_ns + slice_ns;
 	begin_wait(request, now_ns);
 	for (;;) {
 		mmc_node_check_patience(request, now_ns);
-		if (is_complete(request) || now_ns >= until_ns)
+		if (has_come(request, part) || now_ns >= until_ns)
 			return;
 		mmc_node_sleep(stream, until_ns - now_ns);
 		mmc_node_progress(stream);
-		if (is_complete(request))
+		if (has_come(request, part))
 			return;
 		now_ns = mmc_clock_now_ns();
 	}
@@ -94,7 +147,7 @@ int mmc_node_start(struct mmc_node_stream *stream,
 		if (stream->failure.error != 0)
 			mmc_node_request_take_first(stream);
 		else if (slice_ns > 0)
-			wait_for(*request, slice_ns);
+			wait_for(*request, NULL, slice_ns);
 		else
 			mmc_node_progress(stream);
 		rv = outcome(*request);
@@ -148,10 +201,97 @@ int mmc_node_request_wait(struct mmc_node_request *request, uint64_t slice_ns)
 	if (mmc_node_is_forked(stream->node))
 		return -MMC_EFORKED;
 	pthread_mutex_lock(&stream->mutex);
-	wait_for(request, slice_ns);
+	wait_for(request, NULL, slice_ns);
 	pthread_mutex_unlock(&stream->mutex);
 	return outcome(request);
 }
+
+/* ---- partial completion -------------------------------------------------- */
+
+static int wait_for_part(struct mmc_node_request *request, struct part *part,
+			 uint64_t slice_ns)
+{
+	struct mmc_node_stream *stream = request->stream;
+
+	if (slice_ns > 0 && !has_come(request, part)) {
+		if (mmc_node_is_forked(stream->node))
+			return -MMC_EFORKED;
+		pthread_mutex_lock(&stream->mutex);
+		wait_for(request, part, slice_ns);
+		pthread_mutex_unlock(&stream->mutex);
+	}
+	if (is_complete(request) && request->failure.error != 0)
+		mmc_node_set_last_error(stream);
+	return look(request, part);
+}
+
+int mmc_node_request_wait_range(struct mmc_node_request *request,
+				const struct mmc_range *range,
+				uint64_t slice_ns)
+{
+	uint64_t nbytes = 0;
+
+	if (range->rank < request->stream->options.nranks &&
+	    mmc_node_request_sends(request, range->rank))
+		nbytes = mmc_node_request_bytes(request, range->rank);
+	if (range->first_bytes > nbytes ||
+	    range->nbytes > nbytes - range->first_bytes) {
+		mmc_error_set("%llu bytes from byte %llu on are not in the "
+			      "block of rank %u, which has %llu",
+			      (unsigned long long)range->nbytes,
+			      (unsigned long long)range->first_bytes,
+			      range->rank, (unsigned long long)nbytes);
+		return -MMC_EINVAL;
+	}
+	return wait_for_part(request, &(struct part){ .range = range },
+			     slice_ns);
+}
+
+int mmc_node_request_wait_block(struct mmc_node_request *request,
+				uint32_t index, uint64_t slice_ns,
+				uint32_t *rank)
+{
+	struct part part = { .index = index };
+	uint32_t nblocks = request->operation.kind == MMC_BCAST
+				   ? 1
+				   : request->stream->options.nranks;
+	int rv;
+
+	if (index >= nblocks) {
+		mmc_error_set("there is no block number %u", index);
+		return -MMC_EINVAL;
+	}
+	rv = wait_for_part(request, &part, slice_ns);
+	if (rv == 0)
+		*rank = part.rank;
+	return rv;
+}
+
+void mmc_node_request_tell_blocks(struct mmc_node_request *request)
+{
+	struct mmc_node_stream *stream = request->stream;
+
+	if (mmc_node_is_forked(stream->node))
+		return;
+	pthread_mutex_lock(&stream->mutex);
+	if (request->landing != NULL) {
+		request->landing->tells = true;
+		mmc_node_ring(stream->node, stream->member);
+	}
+	pthread_mutex_unlock(&stream->mutex);
+}
+
+int mmc_node_request_present(struct mmc_node_request *request,
+			     struct mmc_present **present)
+{
+	*present = NULL;
+	if (request->landing == NULL)
+		return MMC_EAGAIN;
+	*present = mmc_present_hold(request->landing->bits);
+	return 0;
+}
+
+/* ---- the rest of a request's life ---------------------------------------- */
 
 void mmc_node_request_ready(struct mmc_node_request *request)
 {
