@@ -18,15 +18,26 @@ if TYPE_CHECKING:
     from mpimcast.errors import ConfigError, Error, RankLeft, TimedOut, TransportError
     from mpimcast.explanation import Explanation
     from mpimcast.memory import empty, is_shared
-    from mpimcast.requests import Prequest, Request, Startall
+    from mpimcast.partial import Blocks, Partial
+    from mpimcast.requests import (
+        HostedPrequest,
+        HostedRequest,
+        Prequest,
+        Request,
+        Startall,
+    )
     from mpimcast.stranger import Stranger
 
 __all__ = [
+    "Blocks",
     "ConfigError",
     "Error",
     "Explanation",
+    "HostedPrequest",
+    "HostedRequest",
     "Intercomm",
     "Intracomm",
+    "Partial",
     "Prequest",
     "RankLeft",
     "Request",
@@ -43,11 +54,15 @@ __version__ = "0.1.0"
 
 # The module that each public name is imported from.
 _HOMES = {
+    "Blocks": "mpimcast.partial",
     "ConfigError": "mpimcast.errors",
     "Error": "mpimcast.errors",
     "Explanation": "mpimcast.explanation",
+    "HostedPrequest": "mpimcast.requests",
+    "HostedRequest": "mpimcast.requests",
     "Intercomm": "mpimcast.comm",
     "Intracomm": "mpimcast.comm",
+    "Partial": "mpimcast.partial",
     "Prequest": "mpimcast.requests",
     "RankLeft": "mpimcast.errors",
     "Request": "mpimcast.requests",

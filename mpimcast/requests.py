@@ -15,10 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from mpi4py import MPI
 
+from mpimcast.partial import Partial
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from typing_extensions import Self
+
+    from mpimcast._support.landing import Landing
 
 
 class _Operation(Protocol):
@@ -31,6 +35,10 @@ class _Operation(Protocol):
     """
 
     request: MPI.Grequest | None
+
+    @property
+    def landing(self) -> Landing:
+        """Which blocks have landed."""
 
     def sleep(self) -> None:
         """Wait for completion."""
@@ -54,10 +62,15 @@ else:
     _Mixin = object
 
 
-class _Ours(_Mixin):
+class _Ours(Partial, _Mixin):
     """The methods that `Request` and `Prequest` share."""
 
     _pending: _Operation | None = None
+
+    def _landing(self) -> Landing:
+        if self._pending is None:
+            raise MPI.Exception(MPI.ERR_REQUEST)
+        return self._pending.landing
 
     def Wait(self, status: MPI.Status | None = None) -> Literal[True]:  # noqa: N802
         """Sleep until the operation is complete.
@@ -138,7 +151,8 @@ class Request(_Ours, MPI.Request):
     together with other requests. Those functions poll, while ``Wait`` of the request
     itself sleeps, and they raise ``MPI.Exception`` where it raises `Error`. A
     collective cannot be cancelled, and its request cannot be freed before it is
-    complete (MPI-4.1, section 6.12).
+    complete (MPI-4.1, section 6.12). Parts of the result can be used before that:
+    see `blocks` and the methods after it.
 
     Examples
     --------
@@ -230,6 +244,94 @@ class Prequest(_Ours, MPI.Prequest):
     def Startall(cls, requests: Sequence[Any]) -> None:  # noqa: N802
         """Start persistent requests, as `mpimcast.Startall` does."""
         Startall(requests)
+
+
+class _Hosted(Partial, _Mixin):
+    """The methods of requests that the MPI library carries."""
+
+    _make: Callable[..., Any]  # makes the landing of a request and its callbacks
+    _callbacks: list[Callable[[int], object]]
+
+    def _landing(self) -> Any:
+        return self._make(self, self._callbacks)
+
+    def Wait(self, status: MPI.Status | None = None) -> Literal[True]:  # noqa: N802
+        """Do as mpi4py does."""
+        super().Wait(status)
+        self._tell()
+        return True
+
+    def Test(self, status: MPI.Status | None = None) -> bool:  # noqa: N802
+        """Do as mpi4py does."""
+        if complete := super().Test(status):
+            self._tell()
+        return complete
+
+    def wait(self, status: MPI.Status | None = None) -> Any:
+        """Do as mpi4py does."""
+        result = super().wait(status)
+        self._tell()
+        return result
+
+    def test(self, status: MPI.Status | None = None) -> tuple[bool, Any]:
+        """Do as mpi4py does."""
+        complete, result = super().test(status)
+        if complete:
+            self._tell()
+        return complete, result
+
+    def _tell(self) -> None:
+        if self._callbacks:
+            self._landing().tell()
+
+
+class HostedRequest(_Hosted, MPI.Request):
+    """A request of the MPI library's, whose blocks all land at its end.
+
+    ``Iallgather`` and its like return it where the MPI library carries the operation.
+    Beside what mpi4py's own class has, it has `blocks` and the other methods that
+    `Request` has for partial completion.
+
+    Examples
+    --------
+    >>> comm = mpimcast.Intracomm(MPI.COMM_WORLD.Dup(), transport="mpi")
+    >>> request = comm.Ibcast(np.zeros(8))
+    >>> isinstance(request, mpimcast.HostedRequest), list(request.blocks())
+    (True, [0])
+    >>> request.Wait()
+    True
+    """
+
+    def __new__(cls, request: MPI.Request, make: Callable[..., Any]) -> Self:
+        """Make a request with the handle, and the buffers, of another."""
+        made = super().__new__(cls, request)
+        made._make, made._callbacks = make, []
+        return made
+
+
+class HostedPrequest(_Hosted, MPI.Prequest):
+    """A persistent request of the MPI library's, whose blocks all land at its end.
+
+    ``Allgather_init`` and its like return it where the MPI library carries the
+    operation. While it is inactive, it says that all blocks have landed.
+
+    Examples
+    --------
+    >>> comm = mpimcast.Intracomm(MPI.COMM_WORLD.Dup(), transport="mpi")
+    >>> request = comm.Bcast_init(np.zeros(8))
+    >>> request.Start()
+    >>> list(request.blocks())
+    [0]
+    >>> request.Wait()
+    True
+    >>> request.Free()
+    """
+
+    def __new__(cls, request: MPI.Prequest, make: Callable[..., Any]) -> Self:
+        """Make a request with the handle, and the buffers, of another."""
+        made = super().__new__(cls, request)
+        made._make, made._callbacks = make, []
+        return made
 
 
 @functools.cache

@@ -87,6 +87,8 @@ FIRST = (
 def methods(kind: type) -> list[str]:
     """Return the names of the public methods that the package adds to a class."""
     bases = [each for each in kind.__mro__ if each.__module__.startswith("mpimcast.")]
+    if kind is not mpimcast.Partial and mpimcast.Partial in bases:
+        bases.remove(mpimcast.Partial)  # it has a section of its own
     names = dict.fromkeys(name for base in bases for name in vars(base))
     return [
         name
@@ -160,7 +162,8 @@ def signature(value: object) -> str:
 # Classes whose constructors are not shown, because programs do not call them.
 NOT_CONSTRUCTED = (
     *(mpimcast.Error, mpimcast.Explanation, mpimcast.Intercomm),
-    *(mpimcast.Prequest, mpimcast.Request),
+    *(mpimcast.Prequest, mpimcast.Request, mpimcast.Blocks, mpimcast.Partial),
+    *(mpimcast.HostedPrequest, mpimcast.HostedRequest),
 )
 
 

@@ -51,10 +51,11 @@ def requests(comm: mpimcast.Intracomm) -> None:
         comm.Iallgather(block, places[1]),
         comm.Iallgatherv(block, [places[2], counts]),
     ]
-    assert_type(started, list[MPI.Request])
+    assert_type(started, list[mpimcast.Request | mpimcast.HostedRequest])
     assert_type(started[0].Test(), bool)
-    # If the MPI library carries a collective, the request is a plain MPI.Request.
+    # If the MPI library carries a collective, the request is a HostedRequest.
     for each in started:
+        partial(each)
         if isinstance(each, mpimcast.Request):
             assert_type(each.test(), tuple[bool, None])
     MPI.Request.Waitall(started)
@@ -63,7 +64,7 @@ def requests(comm: mpimcast.Intracomm) -> None:
         comm.Allgather_init(block, places[1], info=MPI.INFO_NULL),
         comm.Allgatherv_init(block, [places[2], counts]),
     ]
-    assert_type(persistent, list[MPI.Prequest])
+    assert_type(persistent, list[mpimcast.Prequest | mpimcast.HostedPrequest])
     assert_type(mpimcast.Startall(persistent), None)
     MPI.Request.Waitall(persistent)
     for request in persistent:
@@ -73,6 +74,19 @@ def requests(comm: mpimcast.Intracomm) -> None:
         request.Start()
         request.Wait()
         request.Free()
+
+
+def partial(request: mpimcast.Request | mpimcast.HostedRequest) -> None:
+    """Use parts of a result."""
+    assert_type(request.blocks(), mpimcast.Blocks)
+    for rank in request.blocks():
+        assert_type(rank, int)
+        request.wait_block(rank)
+    assert_type(request.test_range(0, 1), bool)
+    assert_type(request.wait_range(0, 1), None)
+    assert_type(request.chunks, int)
+    assert request.present.dtype == np.uint64
+    request.on_block(print).Wait()
 
 
 def derived(comm: UserComm) -> None:
@@ -130,7 +144,10 @@ def errors(comm: mpimcast.Intracomm) -> None:
 def public() -> None:
     """Assert that mpimcast exports the classes of the objects that users receive."""
     classes: tuple[type, ...] = (
+        mpimcast.Blocks,
         mpimcast.Explanation,
+        mpimcast.HostedPrequest,
+        mpimcast.HostedRequest,
         mpimcast.Intercomm,
         mpimcast.Prequest,
         mpimcast.Request,

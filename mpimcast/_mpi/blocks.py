@@ -26,6 +26,8 @@ class Blocks(buffers.Message):
         The beginning of the block that has the smallest displacement.
     packed : bool
         Whether every block lies in one piece and in the order of its bytes.
+    begin_bytes : int
+        `address`, relative to the beginning of the buffer.
     blocks_bytes : list of int
         Bytes of each block, gaps not counted.
     offsets_bytes : list of int
@@ -65,6 +67,8 @@ class Blocks(buffers.Message):
             sum(counts) * (size if datatype is None else 1),
             datatype,
         )
+        self.item_bytes = size
+        self.begin_bytes = first * extent
         self._counts = counts
         self._displacements = [begin - first if count else 0 for count, begin in pairs]
         self.blocks_bytes = [count * size for count in counts]

@@ -37,6 +37,8 @@ class Message:
         Bytes of data, gaps not counted.
     packed : bool
         Whether the data lies in one piece and in the order of its bytes.
+    item_bytes : int
+        Bytes of an item, gaps not counted.
     device : Device or None
         The device whose memory it is, if the host cannot use it.
     array
@@ -58,10 +60,11 @@ class Message:
         self._nblocks = nblocks
         self.address = address
         self.nbytes = count
+        self.item_bytes = 1
         self.packed = True
         if datatype is not None:
             size = datatype.Get_size()
-            self.nbytes = count * size
+            self.nbytes, self.item_bytes = count * size, size
             self.packed = datatype.is_predefined and datatype.Get_extent() == (0, size)
             if not self.packed:
                 self._datatype = datatype.Dup()
@@ -195,7 +198,9 @@ def _take(spec: Any, nblocks: int) -> Message:
                 f"multiple of required number of blocks {nblocks}"
             )
     if datatype is None:
-        return Message(owner, address, nitems * extent, None, nblocks)
+        message = Message(owner, address, nitems * extent, None, nblocks)
+        message.item_bytes = extent
+        return message
     return Message(owner, address, nitems, datatype, nblocks)
 
 

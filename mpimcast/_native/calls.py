@@ -24,6 +24,9 @@ class Calls(NamedTuple):
     start, wait, ready, cancel, free, failure, waiting
         C's functions for an operation and its request, as ``mmc_start`` and its like
         in the header request.h.
+    wait_range, wait_block, tell_blocks, present
+        C's functions for parts of its result, as ``mmc_request_wait_range`` and its
+        like in the header partial.h.
     stream_failure
         C's function for the first failure of a stream.
     names
@@ -40,6 +43,10 @@ class Calls(NamedTuple):
     free: Callable[[CData], None]
     failure: Callable[[CData, CData], None]
     waiting: Callable[[CData, CData], None]
+    wait_range: Callable[[CData, CData, int], int]
+    wait_block: Callable[[CData, int, int, CData], int]
+    tell_blocks: Callable[[CData], None]
+    present: Callable[[CData, CData], int]
     stream_failure: Callable[[CData, CData], None]
     names: tuple[str, str, str]
     set_trace: Callable[[CData, CData, int], int]

@@ -16,6 +16,7 @@ from mpimcast._native.failure import (
     poison_error,
     reason_of,
 )
+from mpimcast._native.landing import NativeLanding
 from mpimcast._support.shared_memory import PRIVATE, Target
 from mpimcast.errors import Error
 
@@ -84,6 +85,11 @@ class Description:
             self._offsets = ffi.new("uint64_t[]", len(blocks_bytes))
         self.c.blocks_bytes, self.c.offsets_bytes = self._blocks, self._offsets
 
+    @property
+    def first_rank(self) -> int:
+        """The rank whose block is the first: a Bcast has only the root's."""
+        return int(self.c.root) if self.c.kind == lib.MMC_BCAST else 0
+
     def blocks(self, nranks: int) -> tuple[list[int], list[int]]:
         """Return the bytes of each block of a result, and where in `recv` it begins."""
         if self._blocks != ffi.NULL:
@@ -125,6 +131,10 @@ class Description:
             self.set_addresses(send, recv + offsets_bytes[0])
         else:
             self.set_addresses(send, recv, offsets_bytes)
+
+    def report_blocks(self) -> None:
+        """Have the operation tell which blocks have landed, see `NativeLanding`."""
+        self.c.partial = 1
 
     def hold_back(self) -> None:
         """Let the operation begin only once `NativeOperation.ready` is called."""
@@ -236,6 +246,8 @@ class NativeOperation:
         The stream's channel.
     mismatch
         C's struct mmc_failure if ranks started different operations, else None.
+    landing : NativeLanding
+        Which of its blocks have landed, if its description has it report them.
     """
 
     def __init__(
@@ -247,6 +259,7 @@ class NativeOperation:
         self.mismatch: CData = None
         self._calls = stream.calls
         self._request = ffi.new(stream.calls.request) if request is None else request
+        self.landing = NativeLanding(self._calls, self._request)
         self._notifies = False
 
     def start(self, description: Description, *, waits: bool = True) -> bool:
@@ -312,8 +325,9 @@ class NativeOperation:
 
     def free(self) -> None:
         """Free C's request, if there is one."""
-        request, self._request[0] = self._request[0], ffi.NULL
-        self._calls.free(request)
+        with self.landing.lock:
+            request, self._request[0] = self._request[0], ffi.NULL
+            self._calls.free(request)
 
     def _is_over(self, status: int) -> bool:
         """Return whether a call's `status` says that the operation has ended.

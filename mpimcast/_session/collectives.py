@@ -14,6 +14,7 @@ from mpi4py import MPI
 
 from mpimcast._mpi import blocks, buffers
 from mpimcast._session.ends import Ends
+from mpimcast._session.places import Places
 from mpimcast._support.shared_memory import PRIVATE, Target, shared_memory
 from mpimcast.errors import Error
 
@@ -60,6 +61,9 @@ class Collective(Protocol):
     def describe(self, *, notifies: bool = False) -> Description:
         """Return the operation's description for C."""
 
+    def places(self) -> Places:
+        """Return where the blocks of the result lie."""
+
     def pack(self, description: Description, staging: Staging) -> None:
         """Pack the data where needed, and set in `description` where it lies."""
 
@@ -94,7 +98,7 @@ class _Gathering:
         own_bytes: int,
         own_offset_bytes: int,
     ) -> None:
-        self._rank = comm.Get_rank()
+        self._rank, self._size = comm.Get_rank(), comm.Get_size()
         self._recv = recv
         self._own_offset_bytes = own_offset_bytes
         self._send = None
@@ -163,6 +167,11 @@ class Allgather(_Gathering):
             "allgather", self.nbytes, notifies=notifies, target=self.target
         )
 
+    def places(self) -> Places:
+        """Return where the blocks of the result lie."""
+        recv, ranks = self._recv, range(self._size)
+        return Places(ranks, self._rank, recv.item_bytes, recv.packed, self.nbytes)
+
 
 class Allgatherv(_Gathering):
     """Sends every rank's block, each of its own size, to all ranks."""
@@ -171,7 +180,7 @@ class Allgatherv(_Gathering):
         rank, size = comm.Get_rank(), comm.Get_size()
         recv = blocks.receiving(recvbuf, size)
         self.nbytes = recv.nbytes // size
-        self._blocks_bytes = recv.blocks_bytes
+        self._blocks_bytes, self._begin_bytes = recv.blocks_bytes, recv.begin_bytes
         self._offsets_bytes = recv.offsets_bytes
         if not recv.packed:
             self._offsets_bytes = [0, *accumulate(recv.blocks_bytes[:-1])]
@@ -191,6 +200,19 @@ class Allgatherv(_Gathering):
             "allgatherv", self._blocks_bytes, notifies=notifies, target=self.target
         )
 
+    def places(self) -> Places:
+        """Return where the blocks of the result lie."""
+        recv, sizes = self._recv, self._blocks_bytes
+        begin = self._begin_bytes if recv.packed else 0
+        return Places(
+            range(len(sizes)),
+            self._rank,
+            recv.item_bytes,
+            recv.packed,
+            sizes,
+            [begin + offset for offset in self._offsets_bytes or ()],
+        )
+
 
 class Bcast:
     """Sends the root's data to all ranks."""
@@ -198,7 +220,7 @@ class Bcast:
     def __init__(self, comm: MPI.Intracomm, buf: Any, root: Any) -> None:
         if not (hasattr(root, "__int__") and 0 <= int(root) < comm.Get_size()):
             buffers.refuse(MPI.COMM_SELF.Bcast, buf, root, error=MPI.ERR_ROOT)
-        self._root = int(root)
+        self._root, self._rank = int(root), comm.Get_rank()
         self._sends = comm.Get_rank() == self._root
         self._data = buffers.sending(buf) if self._sends else buffers.receiving(buf, 1)
         self.nbytes = self.total_bytes = self._data.nbytes
@@ -220,6 +242,13 @@ class Bcast:
             notifies=notifies,
             target=self.target,
         )
+
+    def places(self) -> Places:
+        """Return where the blocks of the result lie."""
+        root, data = self._root, self._data
+        is_direct = self._sends or data.packed
+        ranks = range(root, root + 1)
+        return Places(ranks, self._rank, data.item_bytes, is_direct, self.nbytes)
 
     def pack(self, description: Description, staging: Staging) -> None:
         """Pack the data where needed, and set in `description` where it lies."""
@@ -251,6 +280,10 @@ class NodeBarrier:
         from mpimcast._native.operation import Description
 
         return Description("node_barrier", 0, notifies=notifies)
+
+    def places(self) -> Places:
+        """Return that there are no blocks."""
+        return Places(range(0), 0, 1, is_direct=True, blocks_bytes=0)
 
     def pack(self, description: Description, staging: Staging) -> None:
         """Do nothing: there is no data."""

@@ -56,6 +56,7 @@ class _Completer:
             self._notifications.wait()
             for each in self.pending.copy():  # one atomic step, even without the GIL
                 each.poke()
+                each.landing.tell()
 
 
 _lock = threading.Lock()

@@ -8,6 +8,7 @@ host's memory, which only blocking collectives can wait for.
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +17,14 @@ from mpi4py import MPI
 from mpimcast._device.device import Copy, Device, device_of, pool
 from mpimcast._mpi import buffers, error_codes, messages
 from mpimcast._mpi.awareness import is_aware_of
+from mpimcast._session.hosted_landing import HostedLanding
 from mpimcast.errors import Error
+from mpimcast.requests import HostedPrequest, HostedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from mpimcast._session.collectives import Collective
 
 # Which argument of a collective gets the result.
 _RESULTS = {"Bcast": 0, "Allgather": 1, "Allgatherv": 1}
@@ -38,6 +43,29 @@ def run(library: Callable[..., None], comm: MPI.Intracomm, *arguments: Any) -> N
                 copy = _on_host(argument, returns=returns)
                 passed[place] = copies.enter_context(copy)
         library(comm, *passed)
+
+
+def start(
+    library: Callable[..., MPI.Request],
+    comm: MPI.Intracomm,
+    kind: Callable[..., Collective],
+    *arguments: Any,
+) -> HostedRequest:
+    """Have the MPI library start a collective, for which `kind` stands."""
+    make = partial(HostedLanding, comm, kind, arguments)
+    return HostedRequest(library(comm, *arguments), make)
+
+
+def prepare(
+    library: Callable[..., MPI.Prequest],
+    info: MPI.Info,
+    comm: MPI.Intracomm,
+    kind: Callable[..., Collective],
+    *arguments: Any,
+) -> HostedPrequest:
+    """Have the MPI library make a persistent request, as `start` does."""
+    make = partial(HostedLanding, comm, kind, arguments)
+    return HostedPrequest(library(comm, *arguments, info), make)
 
 
 def check_request(comm: MPI.Intracomm, *arguments: Any) -> None:

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
 
     from mpimcast._session.collectives import Collective
+    from mpimcast.requests import (
+        HostedPrequest,
+        HostedRequest,
+        Prequest,
+        Request,
+    )
 
 # The MPI library's own methods, found once.
 _IBCAST = MPI.Intracomm.Ibcast
@@ -36,7 +42,7 @@ class Nonblocking(Handle):
 
     def Ibcast(  # noqa: N802 -- mpi4py's name
         self, buf: BufSpec, root: int = 0
-    ) -> MPI.Request:
+    ) -> Request | HostedRequest:
         """Start a ``Bcast``; return a request at once.
 
         Parameters
@@ -46,9 +52,9 @@ class Nonblocking(Handle):
 
         Returns
         -------
-        MPI.Request
-            A `Request`, or one of the MPI library's if the library carries the
-            operation. It does so where it would carry ``Bcast``, until a blocking
+        Request or HostedRequest
+            The latter is the MPI library's, if the library carries the operation.
+            It does so where it would carry ``Bcast``, until a blocking
             collective or a ``..._init`` has opened the transport, and where some rank
             has less than ``MPI.THREAD_MULTIPLE``.
 
@@ -78,13 +84,12 @@ class Nonblocking(Handle):
         [0, 0, 0]
         """
         if self._request_limits.small_block(buf):
-            return _IBCAST(self, buf, root)
-        ours = self._start(Bcast, buf, root)
-        return _IBCAST(self, buf, root) if ours is None else ours
+            return hosted.start(_IBCAST, self, Bcast, buf, root)
+        return self._start(_IBCAST, Bcast, buf, root)
 
     def Iallgather(  # noqa: N802 -- mpi4py's name
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB
-    ) -> MPI.Request:
+    ) -> Request | HostedRequest:
         """Start an ``Allgather``; return a request at once.
 
         Parameters
@@ -94,9 +99,9 @@ class Nonblocking(Handle):
 
         Returns
         -------
-        MPI.Request
-            A `Request`, or one of the MPI library's if the library carries the
-            operation. It does so where it would carry ``Allgather``, until a blocking
+        Request or HostedRequest
+            The latter is the MPI library's, if the library carries the operation.
+            It does so where it would carry ``Allgather``, until a blocking
             collective or a ``..._init`` has opened the transport, and where some rank
             has less than ``MPI.THREAD_MULTIPLE``.
 
@@ -113,7 +118,8 @@ class Nonblocking(Handle):
         Notes
         -----
         MPI-4.1, section 6.12. Until the request is complete the program must not write
-        to `sendbuf`, nor read or write `recvbuf`. The request keeps both buffers alive.
+        to `sendbuf`, nor read or write `recvbuf`, except to read what the request says
+        has landed (`Request.blocks`). It keeps both buffers alive.
 
         Examples
         --------
@@ -125,13 +131,12 @@ class Nonblocking(Handle):
         True
         """
         if self._request_limits.small_blocks(recvbuf):
-            return _IALLGATHER(self, sendbuf, recvbuf)
-        ours = self._start(Allgather, sendbuf, recvbuf)
-        return _IALLGATHER(self, sendbuf, recvbuf) if ours is None else ours
+            return hosted.start(_IALLGATHER, self, Allgather, sendbuf, recvbuf)
+        return self._start(_IALLGATHER, Allgather, sendbuf, recvbuf)
 
     def Iallgatherv(  # noqa: N802 -- mpi4py's name
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV
-    ) -> MPI.Request:
+    ) -> Request | HostedRequest:
         """Start an ``Allgatherv``; return a request at once.
 
         Parameters
@@ -141,9 +146,9 @@ class Nonblocking(Handle):
 
         Returns
         -------
-        MPI.Request
-            A `Request`, or one of the MPI library's if the library carries the
-            operation. It does so where it would carry ``Allgatherv``, until a blocking
+        Request or HostedRequest
+            The latter is the MPI library's, if the library carries the operation.
+            It does so where it would carry ``Allgatherv``, until a blocking
             collective or a ``..._init`` has opened the transport, and where some rank
             has less than ``MPI.THREAD_MULTIPLE``.
 
@@ -160,7 +165,8 @@ class Nonblocking(Handle):
         Notes
         -----
         MPI-4.1, section 6.12. Until the request is complete the program must not write
-        to `sendbuf`, nor read or write `recvbuf`. The request keeps both buffers alive.
+        to `sendbuf`, nor read or write `recvbuf`, except to read what the request says
+        has landed (`Request.blocks`). It keeps both buffers alive.
 
         Examples
         --------
@@ -173,15 +179,14 @@ class Nonblocking(Handle):
         True
         """
         if self._request_limits.small_vector(recvbuf):
-            return _IALLGATHERV(self, sendbuf, recvbuf)
-        ours = self._start(Allgatherv, sendbuf, recvbuf)
-        return _IALLGATHERV(self, sendbuf, recvbuf) if ours is None else ours
+            return hosted.start(_IALLGATHERV, self, Allgatherv, sendbuf, recvbuf)
+        return self._start(_IALLGATHERV, Allgatherv, sendbuf, recvbuf)
 
     # ---- persistent ----------------------------------------------------------
 
     def Bcast_init(  # noqa: N802 -- mpi4py's name
         self, buf: BufSpec, root: int = 0, info: MPI.Info = MPI.INFO_NULL
-    ) -> MPI.Prequest:
+    ) -> Prequest | HostedPrequest:
         """Make a persistent request for a ``Bcast`` of these buffers.
 
         Parameters
@@ -193,9 +198,9 @@ class Nonblocking(Handle):
 
         Returns
         -------
-        MPI.Prequest
-            An inactive `Prequest`, or one of the MPI library's if the library carries
-            the operation. It does so where it would carry ``Bcast``, and where some
+        Prequest or HostedPrequest
+            Inactive. The latter is the MPI library's, if the library carries the
+            operation. It does so where it would carry ``Bcast``, and where some
             rank has less than ``MPI.THREAD_MULTIPLE``.
 
         Raises
@@ -226,16 +231,16 @@ class Nonblocking(Handle):
         >>> data.tolist()
         [1, 1, 1]
         """
-        small = self._limits.small_block(buf)
-        ours = None if small else self._prepare(Bcast, buf, root)
-        return _BCAST_INIT(self, buf, root, info) if ours is None else ours
+        if self._limits.small_block(buf):
+            return hosted.prepare(_BCAST_INIT, info, self, Bcast, buf, root)
+        return self._prepare(_BCAST_INIT, info, Bcast, buf, root)
 
     def Allgather_init(  # noqa: N802 -- mpi4py's name
         self,
         sendbuf: BufSpec | InPlace,
         recvbuf: BufSpecB,
         info: MPI.Info = MPI.INFO_NULL,
-    ) -> MPI.Prequest:
+    ) -> Prequest | HostedPrequest:
         """Make a persistent request for an ``Allgather`` of these buffers.
 
         Parameters
@@ -247,9 +252,9 @@ class Nonblocking(Handle):
 
         Returns
         -------
-        MPI.Prequest
-            An inactive `Prequest`, or one of the MPI library's if the library carries
-            the operation. It does so where it would carry ``Allgather``, and where
+        Prequest or HostedPrequest
+            Inactive. The latter is the MPI library's, if the library carries the
+            operation. It does so where it would carry ``Allgather``, and where
             some rank has less than ``MPI.THREAD_MULTIPLE``.
 
         Raises
@@ -264,8 +269,7 @@ class Nonblocking(Handle):
         -----
         MPI-4.1, section 6.13. This call is collective; it opens the transport if none
         is open. ``Start`` is local, and ranks may start their requests in different
-        orders. While the request is active the program must not write to `sendbuf`, nor
-        read or write `recvbuf`; the request keeps both alive until it is freed.
+        orders. Until it is complete, buffers are as for the non-blocking form.
 
         Examples
         --------
@@ -276,16 +280,18 @@ class Nonblocking(Handle):
         True
         >>> request.Free()
         """
-        small = self._limits.small_blocks(recvbuf)
-        ours = None if small else self._prepare(Allgather, sendbuf, recvbuf)
-        return _ALLGATHER_INIT(self, sendbuf, recvbuf, info) if ours is None else ours
+        if self._limits.small_blocks(recvbuf):
+            return hosted.prepare(
+                _ALLGATHER_INIT, info, self, Allgather, sendbuf, recvbuf
+            )
+        return self._prepare(_ALLGATHER_INIT, info, Allgather, sendbuf, recvbuf)
 
     def Allgatherv_init(  # noqa: N802 -- mpi4py's name
         self,
         sendbuf: BufSpec | InPlace,
         recvbuf: BufSpecV,
         info: MPI.Info = MPI.INFO_NULL,
-    ) -> MPI.Prequest:
+    ) -> Prequest | HostedPrequest:
         """Make a persistent request for an ``Allgatherv`` of these buffers.
 
         Parameters
@@ -297,9 +303,9 @@ class Nonblocking(Handle):
 
         Returns
         -------
-        MPI.Prequest
-            An inactive `Prequest`, or one of the MPI library's if the library carries
-            the operation. It does so where it would carry ``Allgatherv``, and where
+        Prequest or HostedPrequest
+            Inactive. The latter is the MPI library's, if the library carries the
+            operation. It does so where it would carry ``Allgatherv``, and where
             some rank has less than ``MPI.THREAD_MULTIPLE``.
 
         Raises
@@ -314,8 +320,7 @@ class Nonblocking(Handle):
         -----
         MPI-4.1, section 6.13. This call is collective; it opens the transport if none
         is open. ``Start`` is local, and ranks may start their requests in different
-        orders. While the request is active the program must not write to `sendbuf`, nor
-        read or write `recvbuf`; the request keeps both alive until it is freed.
+        orders. Until it is complete, buffers are as for the non-blocking form.
 
         Examples
         --------
@@ -326,9 +331,11 @@ class Nonblocking(Handle):
         True
         >>> request.Free()
         """
-        small = self._limits.small_vector(recvbuf)
-        ours = None if small else self._prepare(Allgatherv, sendbuf, recvbuf)
-        return _ALLGATHERV_INIT(self, sendbuf, recvbuf, info) if ours is None else ours
+        if self._limits.small_vector(recvbuf):
+            return hosted.prepare(
+                _ALLGATHERV_INIT, info, self, Allgatherv, sendbuf, recvbuf
+            )
+        return self._prepare(_ALLGATHERV_INIT, info, Allgatherv, sendbuf, recvbuf)
 
     # ---- ours or the MPI library's -------------------------------------------
 
@@ -341,9 +348,12 @@ class Nonblocking(Handle):
             raise
 
     def _start(
-        self, kind: Callable[..., Collective], *arguments: Any
-    ) -> MPI.Request | None:
-        """Start a collective; return None if the MPI library carries it."""
+        self,
+        library: Callable[..., MPI.Request],
+        kind: Callable[..., Collective],
+        *arguments: Any,
+    ) -> Request | HostedRequest:
+        """Start a collective, or have the MPI library do it."""
         state = self._comm_state or self._need_state()
         request = None
         if not state.bypass or targets.holds(*arguments):
@@ -352,12 +362,17 @@ class Nonblocking(Handle):
             request = carrier.start(collective) if carrier is not None else None
         if request is None:
             hosted.check_request(self, *arguments)
+            return hosted.start(library, self, kind, *arguments)
         return request
 
     def _prepare(
-        self, kind: Callable[..., Collective], *arguments: Any
-    ) -> MPI.Prequest | None:
-        """Return a persistent request; None if it is the MPI library's. Collective."""
+        self,
+        library: Callable[..., MPI.Prequest],
+        info: MPI.Info,
+        kind: Callable[..., Collective],
+        *arguments: Any,
+    ) -> Prequest | HostedPrequest:
+        """Return a persistent request, perhaps the MPI library's. Collective."""
         state = self._comm_state or self._need_state()
         request = None
         if not state.bypass or targets.holds(*arguments):
@@ -371,4 +386,5 @@ class Nonblocking(Handle):
                 )
         if request is None:
             hosted.check_request(self, *arguments)
+            return hosted.prepare(library, info, self, kind, *arguments)
         return request

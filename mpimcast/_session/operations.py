@@ -27,20 +27,25 @@ class Operations:
         The size of a result above which all ranks cut a collective into pieces; 0 if
         they cut none.
     wake
-        Called, in any thread, when a device has copied something.
+        Has the completers look at the operations. Any thread may call it.
+    attended
+        Whether completers look after those that return a request.
     """
 
-    def __init__(self, cut_bytes: int, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, cut_bytes: int, wake: Callable[[], None], *, attended: bool
+    ) -> None:
         self.cut_bytes = cut_bytes
-        self._wake = wake
+        self.wake = wake
+        self.attended = attended
 
     def make(self, stream: AnyStream, collective: Collective) -> Operation:
         """Make the operation that carries a collective on a stream."""
         name, ends = str(collective), collective.ends
         if self.cuts(collective):
-            return StagedOperation(stream, name, ends, self.cut_bytes, self._wake)
+            return StagedOperation(stream, name, ends, self.cut_bytes, self.wake)
         if ends.on_device():
-            return StagedOperation(stream, name, ends, sys.maxsize, self._wake)
+            return StagedOperation(stream, name, ends, sys.maxsize, self.wake)
         return NativeOperation(stream, name)
 
     def cuts(self, collective: Collective) -> bool:

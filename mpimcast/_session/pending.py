@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from mpi4py import MPI
 
 from mpimcast._mpi import error_codes
+from mpimcast._session.landing import Landing, as_error
 from mpimcast._session.staged import StagedOperation
 from mpimcast.errors import Error
 
@@ -82,6 +83,8 @@ class Pending:
         Whether C has finished with the operation and its buffers.
     error : Exception or None
         The reason of the failure, if it failed.
+    landing : Landing
+        Which of its blocks have landed.
     """
 
     def __init__(
@@ -96,16 +99,27 @@ class Pending:
         self.over = False
         self.error: Exception | None = None
         self._owner = owner
+        self._operations = owner.operations
         self.stream = stream
         self._collective = collective
         self._staging = staging
         self._description = description
         self._native = owner.operations.make(stream, collective)
+        self.landing = Landing(
+            self,
+            collective.places(),
+            self._native.landing,
+            attended=owner.operations.attended,
+        )
+        description.report_blocks()
         # Held by the thread that checks for completion.
         self._lock = threading.Lock()
         self._poked = False
         self._native_over = False
         self._raises_own_error = False
+        self._finished = False
+        # Held by the thread that unpacks; a callback may ask in the same thread.
+        self._unpacking = threading.RLock()
         self._unpacked = False
 
     def start(self) -> None:
@@ -121,7 +135,7 @@ class Pending:
                 self.over = True
                 raise
             if over:
-                self._end(self.request)
+                self._end()
         self._serve_pokes()
 
     # ---- until completion ----------------------------------------------------
@@ -151,6 +165,32 @@ class Pending:
                 if not self.over and patience.take_warning():
                     self._owner.warn(self._native)
             self._serve_pokes()
+        self.landing.join()
+
+    def sleep_until(
+        self, reached: Callable[[], bool], doze: Callable[[], None]
+    ) -> None:
+        """Wait until `reached()` or the end; `doze` waits for a slice of time."""
+        patience = self._owner.patience()
+
+        def is_over() -> bool:
+            doze()
+            return self._native.test()
+
+        while not (reached() or self.over):
+            self._owner.idle(self._native)
+            with self._lock:
+                self._check(is_over)
+                if not self.over and patience.take_warning():
+                    self._owner.warn(self._native)
+            self._serve_pokes()
+
+    def rouse(self) -> None:
+        """Have the completer look at the operation; without one, look here."""
+        if self._operations.attended:
+            self._operations.wake()
+        else:
+            self.landing.tell()
 
     def raising_own_error(self, see: Callable[[], bool]) -> bool:
         """Return `see()`, which asks MPI; if the operation failed, raise its error."""
@@ -159,8 +199,9 @@ class Pending:
             seen = see()
         finally:
             self._raises_own_error = False
-        if seen and self.error is not None:
-            raise self.error
+        error = self.error or self.landing.error
+        if seen and error is not None:
+            raise error
         return seen
 
     def give_up(self) -> None:
@@ -169,6 +210,7 @@ class Pending:
             if not self.over:
                 self._native.cancel()
                 self._check(self._native.test)
+        self.landing.tell()
 
     def _serve_pokes(self) -> None:
         while self._poked and self._lock.acquire(blocking=False):
@@ -177,6 +219,8 @@ class Pending:
                 self._check(self._native.test)
             finally:
                 self._lock.release()
+        if not self._operations.attended:
+            self.landing.tell()
 
     def _check(self, is_over: Callable[[], bool]) -> None:
         """End the operation if it has completed. The caller holds the lock."""
@@ -191,14 +235,27 @@ class Pending:
         except Exception as error:  # noqa: BLE001 -- the request reports it
             self.error = error
             self._owner.poison(self.stream)
-        self._end(self.request)
+        self._end()
 
-    def _end(self, request: MPI.Grequest) -> None:
+    def _end(self) -> None:
         # If Ctrl-C interrupts this function, the next `_check` calls it again.
         self._native_over = True
+        self.landing.close()
         self._native.free()
-        self._owner.ended(self)
+        owes = self.landing.end()
         self.over = True
+        if owes and self._operations.attended:
+            self._operations.wake()
+        elif not owes:
+            self.finish()
+
+    def finish(self) -> None:
+        """Complete MPI's request, for good. Nothing is owed to callbacks any more."""
+        request = self.request
+        if request is None or self._finished:
+            return
+        self._finished = True
+        self._owner.ended(self)
         request.Complete()
 
     # ---- callbacks of the MPI library ----------------------------------------
@@ -209,11 +266,19 @@ class Pending:
         status.Set_tag(MPI.ANY_TAG)
         status.Set_elements(MPI.BYTE, 0)
         status.Set_cancelled(flag=False)
-        if not self._unpacked:
-            self._unpacked = True
-            self._receive()
-        if self.error is not None and not self._raises_own_error:
-            raise MPI.Exception(error_codes.error_code(self.error))
+        self.unpack()
+        error = self.error
+        if error is None and self.landing.error is not None:
+            error = as_error(self.landing.error)
+        if error is not None and not self._raises_own_error:
+            raise MPI.Exception(error_codes.error_code(error))
+
+    def unpack(self) -> None:
+        """Put received data in its place, unless that has been done."""
+        with self._unpacking:
+            if not self._unpacked:
+                self._unpacked = True
+                self._receive()
 
     def _receive(self) -> None:
         try:

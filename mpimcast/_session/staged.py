@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mpimcast._device.device import Copy, pool
 from mpimcast._native.operation import SLICE_NS, NativeOperation
 from mpimcast._session.cutting import cut
+from mpimcast._session.piecewise import PiecewiseLanding
 from mpimcast.errors import Error
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class StagedOperation:
 
     Attributes
     ----------
-    name, channel, mismatch
+    name, channel, mismatch, landing
         As those of a `NativeOperation`.
     """
 
@@ -104,6 +105,7 @@ class StagedOperation:
         self._ends = ends
         self._piece_bytes = piece_bytes
         self._wake = wake
+        self.landing = PiecewiseLanding(self.wait, wake)
         self._news = threading.Event()
         self._pieces: list[_Piece] = []
         self._slots: list[Pinned] = []
@@ -128,6 +130,7 @@ class StagedOperation:
         self._begin_s = time.monotonic()
         self._description = description
         blocks = description.blocks(self._stream.nranks)
+        self.landing.begin(blocks[0], description.first_rank)
         pieces = cut(*blocks, self._piece_bytes)
         self._take_slots(pieces)
         for index, parts in enumerate(pieces):
@@ -221,6 +224,7 @@ class StagedOperation:
             self._store(self._nmoved - 1)
         elif self._nended < self._nmoved and pieces[self._nended].stored:
             self._nended += 1
+            self.landing.add(pieces[self._nended - 1].parts)
         else:
             return False
         return True

@@ -96,7 +96,8 @@ class Streams:
         self._stagings: list[Staging] = []
         self._under_way: set[Pending] = set()
         self._watch = Watch()
-        self.operations = Operations(opened.cut_bytes, self._watch.rouse)
+        wake, attended = self._watch.rouse, self._attended
+        self.operations = Operations(opened.cut_bytes, wake, attended=attended)
 
     # ---- operations ----------------------------------------------------------
 
@@ -372,8 +373,7 @@ class Streams:
         """Finish what is under way, if so told; return how many streams are in use.
 
         Return None if some rank no longer answers, here or on another communicator of
-        the team: all ranks learn of that, and even starting a barrier with that rank
-        may block.
+        the team: all ranks learn of that, since to start a barrier with it may block.
         """
         for pending in self._under_way.copy() if finishes else ():
             pending.sleep()

@@ -21,7 +21,7 @@ from gathering import (
 from mpi4py import MPI
 
 from mpimcast._mpi.buffers import Message
-from mpimcast.requests import Prequest, Request
+from mpimcast.requests import HostedPrequest, HostedRequest, Prequest, Request
 
 # Calls that return when the request is complete, and calls that return whether it is.
 WAITS: dict[str, Callable[[MPI.Request], object]] = {
@@ -150,7 +150,7 @@ def test_requests_before_the_opening(make_comm: Make, mpi_comm: MPI.Intracomm) -
     else:
         mpi_comm.Barrier()
         request = each.start()
-    assert type(request) is MPI.Request
+    assert isinstance(request, HostedRequest)
     request.Wait()
     each.check()
     assert started(comm) == 0
@@ -204,11 +204,11 @@ def test_thread_level(
         each = Gathering(comm_, 3000)
         comm_.Allgather(each.block, each.place)
         request = each.start()
-        assert type(request) is MPI.Request
+        assert isinstance(request, HostedRequest)
         request.Wait()
         each.check()
         request = start_persistent(each)
-        assert type(request) is MPI.Prequest
+        assert isinstance(request, HostedPrequest)
         request.Wait()
         request.Free()
     derived.Free()

@@ -134,7 +134,7 @@ def test_imports_of_the_c_module() -> None:
             f"mpimcast/_native/{name}.py"
             for name in (
                 *("core", "engine", "endpoint", "stream"),
-                *("operation", "failure", "devices", "calls", "node"),
+                *("operation", "failure", "devices", "calls", "node", "landing"),
                 *("express", "trace", "protection", "proxy", "runner", "codec"),
             )
         ),

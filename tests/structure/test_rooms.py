@@ -23,7 +23,8 @@ PACKAGE = ROOT / "mpimcast"
 ROOMS = {
     "errors": set(),
     "explanation": set(),
-    "requests": set(),
+    "partial": {"_support"},
+    "requests": {"partial", "_support"},
     "stranger": set(),
     "_support": set(),
     "_native.core": {"errors"},
@@ -41,7 +42,8 @@ ROOMS["_fabric"] = set()
 ROOMS["_peers"] = {"_fabric"}
 ROOMS["cli"] = set(ROOMS) - {"torch"}
 ROOMS["__main__"] = {"cli", "_mpi", "_support"}
-ROOMS["__init__"] = {"errors", "explanation", "requests", "stranger", "memory", "comm"}
+ROOMS["__init__"] = {"errors", "explanation", "partial", "requests", "stranger"}
+ROOMS["__init__"] |= {"memory", "comm"}
 
 # Modules outside the package, each with the only parts that may import it.
 OUTSIDE = {

@@ -12,7 +12,7 @@ from mpi4py import MPI
 from numpy.typing import NDArray
 
 KINDS = ("Allgather", "Allgatherv", "Bcast")
-FORMS = ("blocking", "request", "persistent")
+FORMS = ("blocking", "request", "persistent", "partial")
 
 # The gap after each block of an Allgatherv.
 GAP_BYTES = 3
@@ -66,6 +66,17 @@ class Exchange:
         begin = self._begins[rank]
         return place[begin : begin + self.blocks_bytes[rank]]
 
+    def _take_blocks(self, request: Any, place: Any) -> None:
+        """Wait, and check that no block changes after it has landed."""
+        landed = {}
+        # The MPI library's own requests have no blocks.
+        for rank in request.blocks() if hasattr(request, "blocks") else ():
+            landed[rank] = np.array(self.block(place, rank))
+        request.Wait()
+        for rank, block in landed.items():
+            if not np.array_equal(block, self.block(place, rank)):
+                raise AssertionError(f"the block of rank {rank} changed after landing")
+
     def run(
         self, comm: MPI.Intracomm, form: str, mine: Bytes | None, place: Any
     ) -> None:
@@ -92,6 +103,9 @@ class Exchange:
             getattr(comm, self._kind)(*arguments)
         elif form == "request":
             getattr(comm, f"I{self._kind.lower()}")(*arguments).Wait()
+        elif form == "partial":
+            request = getattr(comm, f"I{self._kind.lower()}")(*arguments)
+            self._take_blocks(request, place)
         else:
             request = getattr(comm, f"{self._kind}_init")(*arguments)
             request.Start()
