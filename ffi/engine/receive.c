@@ -308,6 +308,9 @@ static void receive_message(struct mmc_stream *stream,
 	/* The record goes first: what disagrees with this rank's operation is not placed. */
 	mmc_epochs_on_message(&stream->epochs, event->source, header->epoch,
 			      &message, now_ns);
+	if (message.echo_us != 0)
+		mmc_path_adopt_trip(&stream->team->path,
+				    mmc_epochs_path(&stream->epochs));
 	if (mmc_message_brings(&message) &&
 	    !mmc_stream_receive_part(stream, event->source, header->epoch,
 				     &message, now_ns))

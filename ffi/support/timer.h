@@ -34,17 +34,25 @@ static inline void mmc_backoff_start(struct mmc_backoff *backoff,
 
 /*
  * Returns whether `backoff` has fallen due. If so, doubles its interval, up to
- * MMC_BACKOFF_MAX_NS, and lets it run again.
+ * MMC_BACKOFF_MAX_NS or `least_ns`, whichever is longer, and lets it run again.
  */
-static inline bool mmc_backoff_fire(struct mmc_backoff *backoff,
-				    uint64_t now_ns)
+static inline bool mmc_backoff_fire_rarely(struct mmc_backoff *backoff,
+					   uint64_t least_ns, uint64_t now_ns)
 {
 	if (now_ns < backoff->at_ns)
 		return false;
 	backoff->interval_ns =
-		mmc_min_u64(2 * backoff->interval_ns, MMC_BACKOFF_MAX_NS);
+		mmc_min_u64(2 * backoff->interval_ns,
+			    mmc_max_u64(least_ns, MMC_BACKOFF_MAX_NS));
 	backoff->at_ns = now_ns + backoff->interval_ns;
 	return true;
+}
+
+/* Does the same with no other bound than MMC_BACKOFF_MAX_NS. */
+static inline bool mmc_backoff_fire(struct mmc_backoff *backoff,
+				    uint64_t now_ns)
+{
+	return mmc_backoff_fire_rarely(backoff, 0, now_ns);
 }
 
 /*

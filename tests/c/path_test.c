@@ -14,6 +14,57 @@ static void converges_to_the_round_trip(void)
 	CHECK(path.srtt_ns < 41 * MMC_US_NS);
 }
 
+/* Over a long link the first round trip counts at once, since none is shorter. */
+static void learns_a_long_round_trip(void)
+{
+	struct mmc_path path;
+
+	mmc_path_init(&path);
+	mmc_path_round_trip(&path, 100 * MMC_MS_NS);
+	CHECK_EQ(path.srtt_ns, 100 * MMC_MS_NS);
+	for (int i = 0; i < 100; i++)
+		mmc_path_round_trip(&path,
+				    (100 + (unsigned)i % 20) * MMC_MS_NS);
+	CHECK(path.srtt_ns >= 100 * MMC_MS_NS);
+	CHECK(path.srtt_ns < 120 * MMC_MS_NS);
+	/* It becomes shorter at once, and longer by and by, as the path does. */
+	mmc_path_round_trip(&path, 5 * MMC_MS_NS);
+	CHECK(path.srtt_ns <= 2 * 5 * MMC_MS_NS + MMC_PATH_SRTT_EXTRA_NS);
+	for (int i = 0; i < 300; i++)
+		mmc_path_round_trip(&path, 200 * MMC_MS_NS);
+	CHECK_EQ(path.srtt_ns, 200 * MMC_MS_NS);
+}
+
+/* What a rank waited for a processor is not the network's, however long it was. */
+static void ignores_waits(void)
+{
+	struct mmc_path path;
+
+	mmc_path_init(&path);
+	mmc_path_round_trip(&path, 60 * MMC_S_NS);
+	CHECK_EQ(path.srtt_ns, MMC_PATH_SRTT_NS);
+	mmc_path_round_trip(&path, 40 * MMC_US_NS);
+	for (int i = 0; i < 50; i++)
+		mmc_path_round_trip(&path, 300 * MMC_MS_NS);
+	CHECK(path.srtt_ns <= 2 * path.shortest_ns + MMC_PATH_SRTT_EXTRA_NS);
+	CHECK(path.shortest_ns < 100 * MMC_US_NS);
+}
+
+/* An operation that has ended may be the one that measures. */
+static void adopts_a_round_trip(void)
+{
+	struct mmc_path team, stream;
+
+	mmc_path_init(&team);
+	mmc_path_init(&stream);
+	mmc_path_set_rate(&team, 12345);
+	mmc_path_round_trip(&stream, 30 * MMC_MS_NS);
+	mmc_path_adopt_trip(&team, &stream);
+	CHECK_EQ(team.srtt_ns, 30 * MMC_MS_NS);
+	CHECK_EQ(team.shortest_ns, 30 * MMC_MS_NS);
+	CHECK_EQ(team.rate_bytes_per_s, 12345);
+}
+
 /* However wild the measurements, the round trip stays within its bounds. */
 static void bounded_round_trip(void)
 {
@@ -245,9 +296,10 @@ static void losses_are_remembered(void)
 }
 
 CHECK_MAIN(CHECK_TEST(converges_to_the_round_trip),
-	   CHECK_TEST(bounded_round_trip), CHECK_TEST(converges_to_the_rate),
-	   CHECK_TEST(bounded_rate), CHECK_TEST(times),
-	   CHECK_TEST(silence_is_no_accident),
+	   CHECK_TEST(learns_a_long_round_trip), CHECK_TEST(ignores_waits),
+	   CHECK_TEST(adopts_a_round_trip), CHECK_TEST(bounded_round_trip),
+	   CHECK_TEST(converges_to_the_rate), CHECK_TEST(bounded_rate),
+	   CHECK_TEST(times), CHECK_TEST(silence_is_no_accident),
 	   CHECK_TEST(one_silence_may_be_an_accident),
 	   CHECK_TEST(a_lag_is_no_silence), CHECK_TEST(silence_does_not_last),
 	   CHECK_TEST(lateness_is_no_silence),

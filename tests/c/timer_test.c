@@ -81,6 +81,23 @@ static void no_limit(void)
 		 MMC_S_NS + MMC_OBSERVED_NS_MAX);
 }
 
-CHECK_MAIN(CHECK_TEST(asks_ever_more_rarely), CHECK_TEST(asks_once_when_late),
+/* An interval that has to be longer than a backoff's does not shrink, nor grow. */
+static void fires_no_more_often_than_asked(void)
+{
+	const uint64_t least_ns = 3 * MMC_BACKOFF_MAX_NS;
+	struct mmc_backoff backoff;
+
+	mmc_backoff_start(&backoff, 0, least_ns);
+	CHECK(!mmc_backoff_fire_rarely(&backoff, least_ns, least_ns - 1));
+	CHECK(mmc_backoff_fire_rarely(&backoff, least_ns, least_ns));
+	CHECK_EQ(backoff.at_ns, 2 * least_ns);
+	CHECK_EQ(backoff.interval_ns, least_ns);
+	mmc_backoff_start(&backoff, 0, MMC_MS_NS);
+	CHECK(mmc_backoff_fire_rarely(&backoff, 0, MMC_MS_NS));
+	CHECK_EQ(backoff.interval_ns, 2 * MMC_MS_NS);
+}
+
+CHECK_MAIN(CHECK_TEST(fires_no_more_often_than_asked),
+	   CHECK_TEST(asks_ever_more_rarely), CHECK_TEST(asks_once_when_late),
 	   CHECK_TEST(stopped), CHECK_TEST(waits_end),
 	   CHECK_TEST(a_stop_is_no_wait), CHECK_TEST(no_limit))

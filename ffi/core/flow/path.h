@@ -11,7 +11,9 @@
 #include "support/bits.h"
 
 struct mmc_path {
-	uint64_t srtt_ns;	   /* smoothed round trip of control messages */
+	uint64_t srtt_ns; /* smoothed round trip of control messages */
+	/* The shortest round trip lately, which is the network's own; 0: none yet. */
+	uint64_t shortest_ns;
 	uint64_t rate_bytes_per_s; /* rate at which a rank receives */
 	/* The window that no queue on the way overflows. */
 	struct mmc_window window;
@@ -62,9 +64,16 @@ struct mmc_path {
 #define MMC_PATH_SRTT_MIN_NS (10 * MMC_US_NS)
 
 /*
- * The longest round trip: of a longer one the rest was spent waiting for a processor.
+ * By how much a round trip may be longer than twice the shortest: the rest of a longer
+ * one was spent waiting for a processor.
  */
-#define MMC_PATH_SRTT_MAX_NS (10 * MMC_MS_NS)
+#define MMC_PATH_SRTT_EXTRA_NS (10 * MMC_MS_NS)
+
+/* A longer one says nothing of the network: it was spent waiting for a processor. */
+#define MMC_PATH_SRTT_MAX_NS (400 * MMC_MS_NS)
+
+/* Each round trip lets the shortest grow by this part, since paths may become longer. */
+#define MMC_PATH_SHORTEST_PART 64
 
 /*
  * A loss is remembered for so many operations: a network that loses a chunk now and then
@@ -117,12 +126,36 @@ static inline void mmc_path_set_rate(struct mmc_path *path,
 	path->measured = true;
 }
 
-/* Smooths in a measured round trip (gain 1/8, as in RFC 6298). */
+/*
+ * Smooths in a measured round trip (gain 1/8, as in RFC 6298). No round trip is shorter
+ * than the shortest, so over a long link the first one counts at once.
+ */
 static inline void mmc_path_round_trip(struct mmc_path *path, uint64_t rtt_ns)
 {
+	uint64_t shortest_ns = path->shortest_ns;
+
+	if (rtt_ns > MMC_PATH_SRTT_MAX_NS)
+		return;
 	rtt_ns = mmc_max_u64(rtt_ns, MMC_PATH_SRTT_MIN_NS);
-	rtt_ns = mmc_min_u64(rtt_ns, MMC_PATH_SRTT_MAX_NS);
-	path->srtt_ns = (7 * path->srtt_ns + rtt_ns) / 8;
+	shortest_ns += shortest_ns / MMC_PATH_SHORTEST_PART;
+	if (shortest_ns == 0 || rtt_ns < shortest_ns)
+		shortest_ns = rtt_ns;
+	path->shortest_ns = shortest_ns;
+	path->srtt_ns =
+		mmc_max_u64((7 * path->srtt_ns + rtt_ns) / 8, shortest_ns);
+	path->srtt_ns = mmc_min_u64(path->srtt_ns,
+				    MMC_PATH_SRTT_EXTRA_NS + 2 * shortest_ns);
+}
+
+/*
+ * Takes over the round trip of `other`, which has measured it last. Operations that have
+ * ended may measure one, and those that begin then should know it.
+ */
+static inline void mmc_path_adopt_trip(struct mmc_path *path,
+				       const struct mmc_path *other)
+{
+	path->srtt_ns = other->srtt_ns;
+	path->shortest_ns = other->shortest_ns;
 }
 
 /*

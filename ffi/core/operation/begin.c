@@ -91,8 +91,10 @@ static void begin_repair(struct mmc_op *op, uint64_t srtt_ns, uint64_t now_ns)
 void mmc_op_begin_flow(struct mmc_op *op, uint64_t now_ns)
 {
 	const struct mmc_terms *terms = &op->record.terms;
-	uint64_t srtt_ns =
-		mmc_min_u64(terms->srtt_us * MMC_US_NS, MMC_PATH_SRTT_MAX_NS);
+	/* This rank may have measured the first round trip since it began. */
+	uint64_t srtt_ns = mmc_max_u64(mmc_min_u64(terms->srtt_us * MMC_US_NS,
+						   MMC_PATH_SRTT_MAX_NS),
+				       op->config.path->shortest_ns);
 	/*
 	 * The chains are planned before the mode changes below: an eager operation has
 	 * already sent its chunks by its own chains.

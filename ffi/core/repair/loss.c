@@ -4,9 +4,6 @@
 #include "support/bits.h"
 #include "support/memory.h"
 
-/* In a shorter silence the sender is most likely waiting for a processor. */
-#define QUIET_MIN_NS (300 * MMC_US_NS)
-
 /*
  * The random delays of requests to owners, per rank and at the most. A rank that waits
  * may hear that the chunk which it lacks will be multicast again.
@@ -205,15 +202,13 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 	loss->heard_ns = now_ns;
 	loss->budget_chunks = terms->budget_chunks;
 	loss->direct_chunks = MMC_LOSS_DIRECT_CHUNKS;
-	loss->quiet_ns = mmc_max_u64(QUIET_MIN_NS, 4 * srtt_ns) +
-			 mmc_min_u64(terms->batch_ns, MMC_BACKOFF_MAX_NS) +
-			 terms->late_ns;
+	loss->quiet_ns = mmc_loss_quiet_ns(terms);
 	loss->jitter_max_ns = mmc_min_u64(JITTER_MAX_NS, nranks * per_rank_ns);
 	loss->allowance_ns = mmc_min_u64(
 		ALLOWANCE_MAX_NS, mmc_max_u64(ALLOWANCE_MIN_NS, srtt_ns / 2));
 	loss->allowance_ns = mmc_max_u64(loss->allowance_ns, terms->late_ns);
-	/* A bare round trip would be too short for the answer to be made. */
-	loss->trip_ns = mmc_max_u64(RETRY_MIN_NS, srtt_ns + srtt_ns / 4);
+	loss->trip_ns = RETRY_MIN_NS;
+	mmc_loss_stretch(loss, srtt_ns);
 	loss->silence_ns = now_ns + loss->quiet_ns;
 	loss->silence_chain = schedule->nchains;
 	begin_chains(loss, claimed, now_ns);

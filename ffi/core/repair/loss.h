@@ -106,6 +106,24 @@ static inline uint64_t mmc_loss_retry_ns(const struct mmc_loss *loss,
 	return loss->trip_ns + mmc_loss_jitter_ns(loss, now_ns);
 }
 
+/* A longer round trip is the network's, and not a wait for a processor. */
+#define MMC_LOSS_LONG_TRIP_NS (10 * MMC_MS_NS)
+
+/*
+ * Allows for a round trip that takes longer than was known. A bare round trip would be
+ * too short for the answer to be made. A long one is not waited for twice, as chunks
+ * that were asked for before the interval would be: it makes an interval of half its
+ * length. A request that crosses its answer does no harm, since the repairer rests.
+ */
+static inline void mmc_loss_stretch(struct mmc_loss *loss, uint64_t trip_ns)
+{
+	uint64_t retry_ns = trip_ns + trip_ns / 4;
+
+	if (trip_ns > MMC_LOSS_LONG_TRIP_NS)
+		retry_ns /= 2;
+	loss->trip_ns = mmc_max_u64(loss->trip_ns, retry_ns);
+}
+
 /*
  * Returns the bytes of memory that the loss of `nchunks` chunks of `nsenders` senders
  * in at most `nchains` chains takes.
@@ -135,6 +153,26 @@ struct mmc_loss_terms {
 	 */
 	uint32_t budget_chunks;
 };
+
+/* In a shorter silence the sender is most likely waiting for a processor. */
+#define MMC_LOSS_QUIET_MIN_NS (300 * MMC_US_NS)
+
+/*
+ * Of a longer round trip only so much counts in a silence: however long it takes until a
+ * sender hears from here, its chunks come without a pause unless its window is full.
+ */
+#define MMC_LOSS_QUIET_TRIP_MAX_NS (10 * MMC_MS_NS)
+
+/* Returns for how long a sender on an idle link may be silent. */
+static inline uint64_t mmc_loss_quiet_ns(const struct mmc_loss_terms *terms)
+{
+	uint64_t trip_ns =
+		mmc_min_u64(terms->srtt_ns, MMC_LOSS_QUIET_TRIP_MAX_NS);
+
+	return mmc_max_u64(MMC_LOSS_QUIET_MIN_NS, 4 * trip_ns) +
+	       mmc_min_u64(terms->batch_ns, MMC_BACKOFF_MAX_NS) +
+	       terms->late_ns;
+}
 
 /*
  * Begins the flow: chunks are expected as `schedule` plans. Those in `claimed` are here

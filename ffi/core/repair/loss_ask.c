@@ -234,7 +234,7 @@ static void turn_interval(struct mmc_loss *loss,
 	adapt_direct_chunks(loss, nmissed);
 	all_old = all_are_old(loss, now_ns);
 	if (all_old || nmissed > 0)
-		mmc_backoff_fire(&loss->retry, now_ns);
+		mmc_backoff_fire_rarely(&loss->retry, loss->trip_ns, now_ns);
 	else if (now_ns >= mmc_loss_ending_ns(loss))
 		loss->retry.at_ns =
 			loss->asked_ns + 2 * loss->retry.interval_ns;

@@ -67,6 +67,18 @@ void mmc_repair_expect_nothing(struct mmc_repair_state *repair,
 			       uint64_t now_ns);
 
 /*
+ * Allows for a round trip that takes longer than was known when the flow began: answers
+ * do not come earlier, and requests for what was just sent cross it on their way.
+ */
+static inline void mmc_repair_stretch(struct mmc_repair_state *repair,
+				      uint64_t trip_ns)
+{
+	mmc_loss_stretch(&repair->loss, trip_ns);
+	if (repair->repairer.rest_ns < trip_ns)
+		repair->repairer.rest_ns = trip_ns;
+}
+
+/*
  * Returns whether to send a NAK for missing chunks now. If so, writes it. To be called
  * until it returns false.
  */
