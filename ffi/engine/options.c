@@ -12,6 +12,10 @@ int mmc_options_check(const struct mmc_team_options *options)
 			      options->rank, options->nranks);
 		return -MMC_EINVAL;
 	}
+	if (options->pair != 0 && options->nranks != 2) {
+		mmc_error_set("a pair has two ranks, not %u", options->nranks);
+		return -MMC_EINVAL;
+	}
 	if (options->chunk_bytes == 0 || options->subgroups == 0 ||
 	    options->checksum > MMC_CHECKSUM_FULL ||
 	    options->protect > MMC_PROTECT_ENCRYPT) {

@@ -29,6 +29,25 @@ static uint32_t source_bytes(const struct mmc_team *team)
 }
 
 /*
+ * Returns the window that this rank proposes. It never exceeds the buffers, whatever was
+ * measured or configured, except in a pair: whoever sets its window knows its link, and
+ * most of the window is on its way there.
+ */
+static uint32_t window_bytes_of(const struct mmc_stream *stream)
+{
+	const struct mmc_team *team = stream->team;
+	uint32_t wanted_bytes = stream->options.window_bytes;
+
+	if (wanted_bytes == 0)
+		wanted_bytes = mmc_path_window_bytes(&team->path);
+	else if (team->options.pair != 0)
+		return mmc_max_u32(wanted_bytes, team->options.chunk_bytes);
+	return wanted_bytes == 0
+		       ? team->buffer_bytes
+		       : mmc_min_u32(wanted_bytes, team->buffer_bytes);
+}
+
+/*
  * Returns the most bytes that a round of the entry barrier carries. Connections keep few
  * messages, and a device multicasts at less cost than processors do.
  */
@@ -45,23 +64,18 @@ static struct mmc_op_config op_config(const struct mmc_stream *stream,
 {
 	const struct mmc_stream_options *options = &stream->options;
 	const struct mmc_team *team = stream->team;
-	uint32_t window_bytes = team->buffer_bytes;
+	uint32_t window_bytes = window_bytes_of(stream);
 	struct mmc_op_config config;
 
-	/* No window may exceed the buffers, whatever was measured or configured. */
-	if (options->window_bytes == 0 &&
-	    mmc_path_window_bytes(&team->path) != 0)
-		window_bytes = mmc_min_u32(mmc_path_window_bytes(&team->path),
-					   window_bytes);
-	if (options->window_bytes != 0)
-		window_bytes = mmc_min_u32(options->window_bytes, window_bytes);
 	config = (struct mmc_op_config){
 		.rank = team->options.rank,
 		.nranks = team->options.nranks,
 		.chunk_bytes = team->options.chunk_bytes,
 		.nchains = options->chains,
 		.window_bytes = window_bytes,
-		.source_bytes = source_bytes(team),
+		.source_bytes =
+			mmc_max_u32(source_bytes(team),
+				    team->options.pair != 0 ? window_bytes : 0),
 		.control_is_reliable = team->endpoint->control_is_reliable,
 		.batch_chunks = team->endpoint->batch_datagrams,
 		.train_chunks = team->endpoint->train_datagrams,

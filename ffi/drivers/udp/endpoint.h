@@ -98,7 +98,7 @@ static inline uint32_t mmc_udp_around_bytes(enum mmc_checksum checksum)
 /* Returns whether each subgroup has a receive socket for each other rank. */
 static inline bool mmc_udp_has_sources(const struct mmc_udp_options *options)
 {
-	return options->nranks > 1 &&
+	return options->nranks > 1 && !options->pair &&
 	       options->nranks <= MMC_UDP_RANKS_APART_MAX &&
 	       MMC_UDP_GROUP0 + options->nsubgroups * options->nranks <=
 		       MMC_UDP_SOCKETS_MAX;

@@ -30,6 +30,8 @@ static unsigned socket_of(const struct mmc_parcel *parcel)
 static struct sockaddr_in *target_of(struct mmc_udp *udp,
 				     const struct mmc_parcel *parcel)
 {
+	if (parcel->peer == MMC_PEER_ALL && udp->options.pair)
+		return &udp->data[1 - udp->options.rank];
 	if (parcel->peer == MMC_PEER_ALL) {
 		MMC_ASSERT(parcel->subgroup < udp->options.nsubgroups);
 		return &udp->groups[parcel->subgroup];

@@ -17,6 +17,9 @@
 /* The receive buffer to ask for; ordinary users get what net.core.rmem_max allows. */
 #define RCVBUF_BYTES (4 << 20)
 
+/* The same in a pair: all that is on a long link may arrive while nobody reads. */
+#define RCVBUF_PAIR_BYTES (8 << 20)
+
 /*
  * How many connections the listener queues for each rank: a peer may connect again
  * before the process accepts its first connection.
@@ -29,10 +32,10 @@ static int set_option(int fd, int level, int name, int value)
 }
 
 /* Enlarges the receive buffer, for privileged users beyond net.core.rmem_max. */
-static void enlarge_buffer(int fd)
+static void enlarge_buffer(int fd, int nbytes)
 {
-	if (set_option(fd, SOL_SOCKET, SO_RCVBUFFORCE, RCVBUF_BYTES) != 0)
-		set_option(fd, SOL_SOCKET, SO_RCVBUF, RCVBUF_BYTES);
+	if (set_option(fd, SOL_SOCKET, SO_RCVBUFFORCE, nbytes) != 0)
+		set_option(fd, SOL_SOCKET, SO_RCVBUF, nbytes);
 }
 
 /* Prepares a socket to send unicast and multicast. Returns 0, or -1 with errno set. */
@@ -75,7 +78,8 @@ static int set_receiving(int fd)
 /* Sets the options of the endpoint's next socket. Returns 0, or -1 with errno set. */
 static int configure(const struct mmc_udp *udp, int fd, bool is_group)
 {
-	enlarge_buffer(fd);
+	enlarge_buffer(fd,
+		       udp->options.pair ? RCVBUF_PAIR_BYTES : RCVBUF_BYTES);
 	/* Datagrams arrive in trains if the kernel knows UDP_GRO, otherwise singly. */
 	if (udp->nsockets != MMC_UDP_CONTROL)
 		set_option(fd, IPPROTO_UDP, UDP_GRO, 1);
@@ -194,7 +198,8 @@ int mmc_udp_open_sockets(struct mmc_udp *udp)
 		.data_port = bound_port(udp->sockets[MMC_UDP_DATA].fd),
 		.listener_port = udp->listener.port,
 	};
-	for (unsigned i = 0; i < options->nsubgroups && rv == 0; i++) {
+	for (unsigned i = 0;
+	     i < options->nsubgroups && rv == 0 && !options->pair; i++) {
 		udp->groups[i] = mmc_udp_socket_address(options->group + i,
 							options->port);
 		rv = open_socket(udp, &udp->groups[i]);

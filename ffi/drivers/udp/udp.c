@@ -49,6 +49,8 @@ static int check_options(const struct mmc_udp_options *options)
 	    options->rank >= options->nranks)
 		mmc_error_set("cannot be rank %u of %u ranks", options->rank,
 			      options->nranks);
+	else if (options->pair && options->nranks != 2)
+		mmc_error_set("a pair has two ranks, not %u", options->nranks);
 	else if (options->nsubgroups == 0 ||
 		 options->nsubgroups > MMC_UDP_SUBGROUPS_MAX)
 		mmc_error_set("cannot use %u subgroups; use 1 to %u",
@@ -215,7 +217,7 @@ static int udp_connect(struct mmc_endpoint *endpoint, const uint8_t *addresses)
 		if (rv < 0)
 			return rv;
 	}
-	return mmc_udp_join_groups(udp);
+	return udp->options.pair ? 0 : mmc_udp_join_groups(udp);
 }
 
 /* ---- the driver ---------------------------------------------------------- */

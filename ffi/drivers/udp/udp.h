@@ -46,6 +46,10 @@
  * has a listener (listener.h), which costs nothing while no rank is silent.
  *
  * After close() the groups stay joined for a while (linger.h).
+ *
+ * In a pair the data socket sends to the other rank's data socket what would be
+ * multicast. There are no groups, and no sockets for them; the data socket's receive
+ * buffer is larger than others, since a window has to last for a long link.
  */
 #ifndef MMC_DRIVERS_UDP_UDP_H
 #define MMC_DRIVERS_UDP_UDP_H
@@ -87,6 +91,7 @@ struct mmc_udp_options {
 	uint32_t chunk_bytes;	/* payload of the longest datagram */
 	enum mmc_checksum checksum;
 	bool workers; /* whether a thread of its own receives each subgroup */
+	bool pair; /* whether the team is a pair (mpimcast/team.h), without workers */
 	/* By how much control messages are longer than MMC_MESSAGE_BYTES_MAX. */
 	uint32_t seal_bytes;
 };

@@ -84,6 +84,7 @@ static int add_rank(struct mmc_verbs *verbs, uint32_t rank,
 	memcpy(added->gid, address.gid, sizeof(added->gid));
 	added->lid = address.lid;
 	added->unicast_qpn = address.unicast_qpn;
+	added->data_qpn = address.group_qpns[0];
 	for (uint32_t i = 0; i < verbs->connections.count && rv == 0; i++) {
 		struct mmc_verbs_connection *connection =
 			&verbs->connections.items[i];
@@ -147,6 +148,8 @@ int mmc_verbs_connect(struct mmc_endpoint *endpoint, const uint8_t *addresses)
 		rv = add_rank(verbs, rank,
 			      addresses +
 				      (size_t)rank * endpoint->address_bytes);
+	if (verbs->port.options.pair != 0)
+		return rv;
 	if (rv == 0)
 		rv = mmc_verbs_groups_join(&verbs->groups);
 	return rv == 0 ? attach(verbs) : rv;

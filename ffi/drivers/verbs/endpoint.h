@@ -22,6 +22,8 @@ struct mmc_verbs_rank {
 	uint8_t gid[MMC_VERBS_GID_BYTES];
 	uint16_t lid;
 	uint32_t unicast_qpn;
+	uint32_t
+		data_qpn; /* in a pair: where it receives what would be multicast */
 	struct ibv_ah *ah; /* address handle for unicast datagrams, or NULL */
 	uint64_t retry_ns; /* when to try again to make `ah` */
 	/* NULL if the rank is not a partner of this one. */

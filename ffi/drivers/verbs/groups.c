@@ -21,7 +21,7 @@ int mmc_verbs_groups_init(struct mmc_verbs_groups *groups,
 	groups->items = calloc(options->subgroups, sizeof(*groups->items));
 	if (groups->items == NULL)
 		return -MMC_ENOMEM;
-	groups->count = options->subgroups;
+	groups->count = options->pair != 0 ? 0 : options->subgroups;
 	for (uint32_t i = 0; i < groups->count; i++) {
 		groups->items[i].address = options->group + i;
 		groups->items[i].fd = -1;

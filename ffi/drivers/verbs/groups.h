@@ -36,8 +36,8 @@ struct mmc_verbs_groups {
 };
 
 /*
- * Initializes the groups of the port's options, without joining them. Returns 0 or
- * -MMC_ENOMEM.
+ * Initializes the groups of the port's options, without joining them; a pair has none.
+ * Returns 0 or -MMC_ENOMEM.
  */
 int mmc_verbs_groups_init(struct mmc_verbs_groups *groups,
 			  const struct mmc_verbs_port *port);

@@ -84,13 +84,21 @@ static void destroy_ah(struct mmc_verbs_rank *rank)
 	rank->retry_ns = 0;
 }
 
+/* Waits as mmc_verbs_settle() does for all queues that send to single ranks. */
+static bool settle_unicast(struct mmc_verbs *verbs)
+{
+	return mmc_verbs_settle(verbs, &verbs->unicast) &&
+	       (verbs->port.options.pair == 0 ||
+		mmc_verbs_settle(verbs, &verbs->queues[0]));
+}
+
 /*
  * Destroys the address handles of all ranks; they are made again when needed. Returns
  * false, and destroys none, if datagrams that use them have not left.
  */
 static bool destroy_ahs(struct mmc_verbs *verbs)
 {
-	if (!mmc_verbs_settle(verbs, &verbs->unicast))
+	if (!settle_unicast(verbs))
 		return false;
 	for (uint32_t i = 0; i < verbs->port.options.nranks; i++)
 		destroy_ah(&verbs->ranks[i]);
@@ -102,7 +110,7 @@ void mmc_verbs_follow_lid(struct mmc_verbs *verbs, uint32_t peer, uint16_t lid)
 	struct mmc_verbs_rank *rank = &verbs->ranks[peer];
 
 	if (verbs->own.ethernet || lid == 0 || lid == rank->lid ||
-	    !mmc_verbs_settle(verbs, &verbs->unicast))
+	    !settle_unicast(verbs))
 		return;
 	rank->lid = lid;
 	destroy_ah(rank);

@@ -70,6 +70,13 @@ static bool find_route(struct mmc_verbs *verbs, const struct mmc_parcel *parcel,
 {
 	struct mmc_verbs_rank *rank;
 
+	if (parcel->peer == MMC_PEER_ALL && verbs->port.options.pair != 0) {
+		rank = &verbs->ranks[1 - verbs->own.rank];
+		if (!mmc_verbs_find_ah(verbs, rank))
+			return false;
+		*route = route_by(&verbs->queues[0], rank->ah, rank->data_qpn);
+		return true;
+	}
 	if (parcel->peer == MMC_PEER_ALL) {
 		uint32_t subgroup = parcel->subgroup;
 

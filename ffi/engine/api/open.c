@@ -42,7 +42,8 @@ static int open_udp(const struct mmc_team_options *options,
 		.ttl = options->ttl,
 		.chunk_bytes = options->chunk_bytes,
 		.checksum = options->checksum,
-		.workers = options->workers != 0,
+		.workers = options->workers != 0 && options->pair == 0,
+		.pair = options->pair != 0,
 		.seal_bytes = seal_bytes_of(options),
 	};
 

@@ -50,6 +50,13 @@ struct mmc_team_options {
 	uint32_t unattended;
 	uint32_t crowded; /* whether some machine has fewer CPUs than ranks */
 	/*
+	 * Whether the team is a pair: two ranks, each of which sends by unicast to the
+	 * other what a team multicasts. It joins no groups. In a pair the option
+	 * `window_bytes` of a stream counts even if receive buffers hold less: on a long
+	 * link most of a window is on its way.
+	 */
+	uint32_t pair;
+	/*
 	 * How long a peer may be silent, unless a stream says less. Over verbs the
 	 * adapter's retries take up to three eighths of it; the other five eighths are
 	 * left to set up a connection anew that has come down. With 0 none is set up
