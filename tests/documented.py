@@ -11,6 +11,7 @@ import numpy as np
 from mpi4py import MPI
 
 import mpimcast
+from mpimcast import sdr
 
 
 def public() -> Iterator[tuple[str, object]]:
@@ -37,7 +38,8 @@ def main() -> int:
     finder = doctest.DocTestFinder(recurse=False, exclude_empty=False)
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     missing = []
-    for name, value in public():
+    messages = [(f"sdr.{name}", getattr(sdr, name)) for name in sdr.__all__]
+    for name, value in [*public(), *messages]:
         # The examples use these names without defining them.
         given = {"np": np, "MPI": MPI, "mpimcast": mpimcast}
         given["comm"] = mpimcast.Intracomm(MPI.COMM_WORLD)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from mpimcast._core import _CData as CData
     from mpimcast._native.layout import Layout
+    from mpimcast._native.words import Words
     from mpimcast._settings.config import Config
 
 
@@ -113,6 +114,8 @@ class AnyStream(Protocol):
         makes the notifications.
     first_failure : tuple or None
         The first failure on this rank, if any: the reason, and the ranks at fault.
+    words : Words
+        How errors name what it belongs to, and its ranks.
     """
 
     calls: Calls
@@ -123,6 +126,7 @@ class AnyStream(Protocol):
     config: Config
     sources: tuple[Callable[[], Notifications], ...]
     first_failure: tuple[str, tuple[int, ...]] | None
+    words: Words
 
     @property
     def layout(self) -> Layout | None:

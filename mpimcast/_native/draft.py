@@ -42,6 +42,8 @@ class Draft(NamedTuple):
         The ranks of the communicator that are in the team; empty if all are.
     protection : Protection or None
         How the team's datagrams are protected; None if they are not.
+    pair : bool
+        Whether the team is a pair: two ranks that send to each other by unicast.
     """
 
     rank: int
@@ -56,6 +58,7 @@ class Draft(NamedTuple):
     qkey: int
     leaders: tuple[int, ...] = ()
     protection: Protection | None = None
+    pair: bool = False
 
     def number(self, rank: int) -> int:
         """Return the number in the communicator of a rank of the team."""
@@ -67,6 +70,11 @@ class Draft(NamedTuple):
         from mpimcast._native.protection import SEAL_BYTES
 
         return SEAL_BYTES if self.protection is not None else 0
+
+    @property
+    def cast(self) -> str:
+        """How data goes to the other ranks, in a word."""
+        return "unicast" if self.pair else "multicast"
 
     @property
     def same_host(self) -> bool:

@@ -122,6 +122,7 @@ class Endpoint:
                 "proxy": config.proxy_name.encode() if config.has_proxy else b"",
                 "unattended": config.progress_thread == "off",
                 "crowded": draft.crowded,
+                "pair": draft.pair,
                 "timeout_ns": nanoseconds(config.timeout),
                 **({} if draft.protection is None else draft.protection.options()),
                 **specific,
@@ -142,7 +143,9 @@ class Endpoint:
         self.nranks = len(draft.hosts)
         self.chunk_bytes = chunk_bytes
         over_verbs = specific.get("transport") == TRANSPORT_VERBS
-        self.reads_memory = over_verbs and draft.protection is None
+        # The packets of a read go back to the first that is lost, which takes long over
+        # a long link, and pairs are for those.
+        self.reads_memory = over_verbs and draft.protection is None and not draft.pair
 
     def runner(self) -> Runner:
         """Return what runs this rank's operations over the network."""

@@ -72,11 +72,11 @@ def poison_error(stream: AnyStream) -> Error:
     failure = stream.failure()
     reason, ranks = stream.first_failure or (
         reason_of(stream, failure, last_error()),
-        culprits_of(failure),
+        culprits_of(stream, failure),
     )
     return _ERRORS.get(failure.error, Error)(
-        f"this communicator is unusable on {_here(stream)} since its operation "
-        f"{failure.epoch} failed: {reason}. Free it and create another",
+        f"{stream.words.whole} is unusable on {_here(stream)} since its operation "
+        f"{failure.epoch} failed: {reason}. {stream.words.remedy}",
         epoch=int(failure.epoch),
         ranks=ranks,
     )
@@ -84,12 +84,14 @@ def poison_error(stream: AnyStream) -> Error:
 
 def _here(stream: AnyStream) -> str:
     """Return this rank in words."""
-    return f"rank {stream.rank} of {stream.nranks}"
+    return stream.words.here(stream.rank, stream.nranks)
 
 
-def culprits_of(failure: CData) -> tuple[int, ...]:
+def culprits_of(stream: AnyStream, failure: CData) -> tuple[int, ...]:
     """Return the ranks that caused a failure, if they are known."""
-    return () if failure.culprit == NOBODY else (int(failure.culprit),)
+    if failure.culprit == NOBODY:
+        return ()
+    return (stream.words.number(int(failure.culprit)),)
 
 
 def _difference(failure: CData) -> str:
@@ -160,7 +162,10 @@ def reason_of(stream: AnyStream, failure: CData, seen: str) -> str:
     seen
         The report of this rank's device or kernel on the failure; "" if there is none.
     """
-    who = " and ".join(f"rank {rank}" for rank in culprits_of(failure)) or "a rank"
+    who = (
+        " and ".join(f"rank {rank}" for rank in culprits_of(stream, failure))
+        or "a rank"
+    )
     overdue = _overdue(stream, failure, who, seen)
     if overdue:
         return overdue

@@ -12,6 +12,7 @@ from mpimcast._native.calls import Calls, UnicastReason
 from mpimcast._native.core import NODE_COUNTERS, check, last_error, nanoseconds
 from mpimcast._native.operation import SLICE_NS
 from mpimcast._native.stream import DESERTIONS
+from mpimcast._native.words import Words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -142,6 +143,7 @@ class NodeStream:
     """
 
     calls = _CALLS
+    words = Words()
 
     def __init__(
         self,

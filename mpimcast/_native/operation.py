@@ -307,8 +307,8 @@ class NativeOperation:
             waited_s=waiting.waited_ns / 1e9,
             all_entered=bool(waiting.entered),
             epoch=int(waiting.epoch),
-            rank=_rank(waiting.rank),
-            unentered=_rank(waiting.unentered),
+            rank=self._number(waiting.rank),
+            unentered=self._number(waiting.unentered),
             stands_still=bool(waiting.silent),
             missing_chunks=waiting.missing_chunks,
         )
@@ -355,8 +355,17 @@ class NativeOperation:
         if failure.error == -lib.MMC_EMISMATCH:
             self.mismatch = failure
         reason = reason_of(self._stream, failure, more)
-        culprits = culprits_of(failure)
+        culprits = culprits_of(self._stream, failure)
         return operation_error(self._stream, self.name, failure, reason, culprits)
+
+    def _number(self, rank: int) -> int | None:
+        """Return the number by which programs know C's rank, or None for no rank."""
+        return None if rank == NOBODY else self._stream.words.number(int(rank))
+
+    def disagree(self, reason: str, ranks: tuple[int, ...]) -> Error:
+        """Return the error of an operation of which ranks started different forms."""
+        self._stream.first_failure = None
+        return operation_error(self._stream, self.name, self.mismatch, reason, ranks)
 
     def tell_apart(self, error: Error, told: Mapping[int, Any]) -> Error:
         """Return an error that says which ranks started another operation than most.
@@ -371,11 +380,4 @@ class NativeOperation:
         text, ranks = disagreement.explain(told, self._stream.nranks)
         if not text:
             return error
-        self._stream.first_failure = None
-        reason = f"the ranks disagree: {text}"
-        return operation_error(self._stream, self.name, self.mismatch, reason, ranks)
-
-
-def _rank(number: int) -> int | None:
-    """Return C's number of a rank, or None for no rank."""
-    return None if number == NOBODY else int(number)
+        return self.disagree(f"the ranks disagree: {text}", ranks)

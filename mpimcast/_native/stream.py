@@ -9,6 +9,7 @@ from mpimcast._core import ffi, lib
 from mpimcast._native.calls import Calls, UnicastReason
 from mpimcast._native.core import NOBODY, REPAIRS, check, counters, nanoseconds
 from mpimcast._native.engine import Notifications
+from mpimcast._native.words import Words
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -59,6 +60,7 @@ class Stream:
     calls = _CALLS
     sources: tuple[Callable[[], AnyNotifications], ...] = (Notifications,)
     layout: Layout | None = None
+    words = Words()
 
     def __init__(self, endpoint: Endpoint, config: Config, channel: int) -> None:
         options = ffi.new(

@@ -227,7 +227,7 @@ class Udp(Transport):
     def describe(self) -> str:
         """Return the interface's name, and whether all ranks are on one host."""
         where = "on one host" if self.draft.same_host else "over the network"
-        return f"UDP multicast {where}, {self.device}"
+        return f"UDP {self.draft.cast} {where}, {self.device}"
 
     @property
     def device(self) -> str:
@@ -362,7 +362,7 @@ class Verbs(Transport):
     def describe(self) -> str:
         """Return the kind of network, the device and the port."""
         kind = "RoCE" if self._device.ethernet else "InfiniBand"
-        return f"{kind} multicast, {self._device.place}"
+        return f"{kind} {self.draft.cast}, {self._device.place}"
 
     @property
     def device(self) -> str:

@@ -373,6 +373,12 @@ def _restore(
     return handle
 
 
+def given(handle: Handle) -> dict[str, object]:
+    """Return the settings that handles of a communicator were given."""
+    state = handle._comm_state or handle._need_state()  # noqa: SLF001 -- our own class
+    return state.config.given()
+
+
 def wrap(cls: type[Handle], comm: MPI.Comm) -> MPI.Comm:
     """Return a handle of class `cls` for an intracommunicator, else `comm` itself.
 

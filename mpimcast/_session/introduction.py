@@ -38,6 +38,8 @@ class Introduction:
         The settings.
     shares : bool
         Whether ranks of one node may share memory.
+    pair : bool
+        Whether two ranks introduce themselves that open a pair.
     facts : list of dict
         What each rank has told, by rank.
     known : teams.Team or None
@@ -48,10 +50,13 @@ class Introduction:
         The socket where ranks of this host may meet; None if there can be none.
     """
 
-    def __init__(self, private: Private, config: Config, *, shares: bool) -> None:
+    def __init__(
+        self, private: Private, config: Config, *, shares: bool, pair: bool
+    ) -> None:
         self.private = private
         self.config = config
         self.shares = shares and config.node_bytes > 0
+        self.pair = pair
         self.facts: list[dict[str, Any]] = []
         self.known: teams.Team | None = None
         self.agreed: Agreed | None = None
@@ -63,7 +68,9 @@ class Introduction:
 
     def meet(self) -> None:
         """Tell all ranks this one's fact, and learn theirs. Collective."""
-        self._team = teams.find(self.private, self.config, shares=self.shares)
+        self._team = teams.find(
+            self.private, self.config, shares=self.shares, pair=self.pair
+        )
         _, self.facts = together(
             self.private, self.config, lambda: (None, self._fact())
         )
@@ -121,7 +128,7 @@ class Introduction:
 
 @contextlib.contextmanager
 def introduced(
-    private: Private, config: Config, *, shares: bool = True
+    private: Private, config: Config, *, shares: bool = True, pair: bool = False
 ) -> Iterator[Introduction]:
     """Introduce all ranks to each other. Collective.
 
@@ -129,8 +136,10 @@ def introduced(
     ----------
     shares
         Whether ranks of one node may share memory, if the settings allow it.
+    pair
+        Whether the ranks are two that open a pair.
     """
-    introduction = Introduction(private, config, shares=shares)
+    introduction = Introduction(private, config, shares=shares, pair=pair)
     try:
         introduction.meet()
         yield introduction

@@ -81,7 +81,9 @@ def open_team(
     if shared is None and config.rails > 1:
         path += f"; RAILS={config.rails} counts only where ranks of a node share memory"
     team = facts[parts[0][0]]["name"]
-    means = teams.Means(team, kind.name, path, endpoint, shared, rail)
+    means = teams.Means(
+        team, kind.name, path, endpoint, shared, rail, introduction.pair
+    )
     return teams.add(introduction.private, config, means)
 
 
@@ -103,6 +105,7 @@ def _draft(
     facts, rank = introduction.facts, introduction.private.Get_rank()
     place = ranks.index(rank) if rank in ranks else 0
     draft = draft_of([facts[each] for each in ranks], place)
+    draft = draft._replace(pair=introduction.pair)
     if shared is None:
         return draft
     return draft._replace(
@@ -211,9 +214,10 @@ class _EndpointOpening:
                 return "", False
         narrow = not any(unheard for unheard, _, _ in probes)
         length = f"in chunks of {chunk_bytes} bytes " if narrow else ""
+        how = self._transport.draft.cast
         failure = (
-            f"multicast from rank {self._ranks[probes[deaf[0]][2]]} {length}does not "
-            f"reach rank {deaf[0]}; check that the network passes multicast and the "
+            f"{how} from rank {self._ranks[probes[deaf[0]][2]]} {length}does not "
+            f"reach rank {deaf[0]}; check that the network passes {how} and the "
             "MTU is right"
         )
         return failure, narrow

@@ -43,6 +43,8 @@ class Means(NamedTuple):
         This rank's part in its node; None if no ranks share memory.
     rail : str
         On node leaders, the same as `path` for their rail alone.
+    pair : bool
+        Whether it is a pair, whose ranks send to each other by unicast.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Means(NamedTuple):
     endpoint: Endpoint | None
     shared: Shared | None
     rail: str = ""
+    pair: bool = False
 
 
 class Team:
@@ -58,7 +61,7 @@ class Team:
 
     Attributes
     ----------
-    name, transport, path, endpoint, shared, rail
+    name, transport, path, endpoint, shared, rail, pair
         As in `Means`.
     runner : str
         What runs the ranks' operations over the network, in words.
@@ -76,6 +79,7 @@ class Team:
         self.endpoint = means.endpoint
         self.shared = means.shared
         self.rail = means.rail
+        self.pair = means.pair
         self._group = comm.Get_group()
         self._settings = _settings(config)
         self._nusers = 1
@@ -127,13 +131,17 @@ def acquire(team: Team) -> None:
         team.acquire()
 
 
-def find(comm: MPI.Intracomm, config: Config, *, shares: bool) -> Team | None:
+def find(
+    comm: MPI.Intracomm, config: Config, *, shares: bool, pair: bool
+) -> Team | None:
     """Acquire and return the team of a communicator's processes, if there is one.
 
     Parameters
     ----------
     shares
         Whether ranks of one node may share memory; a team whose ranks do is preferred.
+    pair
+        Whether the team has to be a pair; others are none.
     """
     group = comm.Get_group()
     try:
@@ -141,7 +149,9 @@ def find(comm: MPI.Intracomm, config: Config, *, shares: bool) -> Team | None:
             found = [
                 team
                 for team in _open
-                if team.serves(group, config) and (shares or team.shared is None)
+                if team.serves(group, config)
+                and (shares or team.shared is None)
+                and team.pair == pair
             ]
             found.sort(key=lambda team: team.shared is None)
             for team in found[:1]:
