@@ -22,7 +22,8 @@ void mmc_request_finish(struct mmc_request *request)
 	if (request->notifies)
 		mmc_engine_notify(request->stream->team->engine);
 	request->notifies = false;
-	mmc_request_end_telling(request);
+	if (mmc_request_tells_of_blocks(request))
+		mmc_request_end_telling(request);
 }
 
 /* Ends all access to the result but the user's. */

@@ -71,8 +71,7 @@ void mmc_request_begin_telling(struct mmc_request *request)
 
 void mmc_request_end_telling(struct mmc_request *request)
 {
-	if (request->tells)
-		request->stream->team->engine->ntelling--;
+	request->stream->team->engine->ntelling--;
 	request->tells = false;
 }
 

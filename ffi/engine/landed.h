@@ -8,6 +8,32 @@
 
 #include "engine/state.h"
 
+#ifdef MMC_BARE
+/* Who has a processor without an operating system for runner sees only the end. */
+#define MMC_TELLS_OF_PARTS false
+#else
+#define MMC_TELLS_OF_PARTS true
+#endif
+
+/* Returns whether any request of an engine tells of its blocks. */
+static inline bool mmc_engine_tells_of_blocks(const struct mmc_engine *engine)
+{
+	return MMC_TELLS_OF_PARTS && engine->ntelling > 0;
+}
+
+/* Returns whether a request tells of its blocks. */
+static inline bool
+mmc_request_tells_of_blocks(const struct mmc_request *request)
+{
+	return MMC_TELLS_OF_PARTS && request->tells;
+}
+
+/* Returns whether the user may look at the bits of a request. */
+static inline bool mmc_request_shows_bits(const struct mmc_request *request)
+{
+	return MMC_TELLS_OF_PARTS && request->present != NULL;
+}
+
 /*
  * Returns 0 if a range is present, or if the request is complete; MMC_EAGAIN if it is not
  * yet, or the error of a request that has failed. The range lies in a block. Needs no lock.
@@ -31,7 +57,7 @@ uint32_t mmc_request_nblocks(const struct mmc_request *request);
  */
 void mmc_request_begin_telling(struct mmc_request *request);
 
-/* Ends that, if it has begun. */
+/* Ends that, which has begun. */
 void mmc_request_end_telling(struct mmc_request *request);
 
 /* Tells of the blocks of a stream's operations that have landed since it told last. */

@@ -234,7 +234,7 @@ static bool poll_stream(struct mmc_engine *engine, struct mmc_stream *stream,
 	for (uint32_t i = 0; i < actions->count; i++)
 		perform(stream, &actions->items[i], actions);
 	mmc_stream_start_queued(stream, now_ns);
-	if (engine->ntelling > 0)
+	if (mmc_engine_tells_of_blocks(engine))
 		mmc_stream_tell_landed(stream);
 	stream->needs_poll = actions->count > 0;
 	stream->deadline_ns = mmc_epochs_deadline(&stream->epochs);

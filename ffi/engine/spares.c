@@ -24,8 +24,9 @@ static void free_request(struct mmc_request *request)
 		mmc_engine_notify(team->engine);
 	if (request->registered)
 		mmc_team_deregister(team, &request->region);
-	mmc_request_end_telling(request);
-	if (request->present != NULL)
+	if (mmc_request_tells_of_blocks(request))
+		mmc_request_end_telling(request);
+	if (mmc_request_shows_bits(request))
 		mmc_present_free(request->present);
 	else
 		free(request->memory);
@@ -112,7 +113,7 @@ void mmc_request_recycle(struct mmc_request *request)
 	    !mmc_request_is_complete(request))
 		return;
 	/* Someone may look at bits in its memory for ever. */
-	if (request->present != NULL)
+	if (mmc_request_shows_bits(request))
 		free_request(request);
 	else
 		add_spare(request->stream, request);

@@ -41,7 +41,8 @@ def test_public_names() -> None:
         "[getattr(mpimcast, name) for name in names]; print(*names)"
     )
     public = (
-        "ConfigError Error Explanation Intercomm Intracomm Prequest RankLeft Request "
-        "Startall Stranger TimedOut TransportError __version__ empty is_shared"
+        "Blocks ConfigError Error Explanation HostedPrequest HostedRequest Intercomm "
+        "Intracomm Partial Prequest RankLeft Request Startall Stranger TimedOut "
+        "TransportError __version__ empty is_shared"
     )
     assert _python(code).split() == public.split()

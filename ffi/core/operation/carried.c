@@ -108,7 +108,7 @@ static void take_block(struct mmc_op *op, uint32_t number)
 			continue;
 		op->npresent++;
 		mmc_bitmap_publish(&op->present, chunk.first);
-		if (op->config.partial)
+		if (mmc_config_is_partial(&op->config))
 			mmc_landing_add(&op->landing, chunk);
 	}
 }

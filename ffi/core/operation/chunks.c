@@ -254,7 +254,7 @@ void mmc_op_on_placed(struct mmc_op *op, uint32_t chunk)
 	mmc_bitmap_publish(&op->present, chunk);
 	use_placed(op);
 	/* This comes last, so that operations without it need not save registers. */
-	if (op->config.partial)
+	if (mmc_config_is_partial(&op->config))
 		mmc_landing_add(&op->landing,
 				(struct mmc_run){ .first = chunk, .count = 1 });
 }
@@ -291,6 +291,6 @@ void mmc_op_on_run_placed(struct mmc_op *op, struct mmc_run run)
 	op->npresent += run.count;
 	mmc_bitmap_publish_run(&op->present, run);
 	use_placed(op);
-	if (op->config.partial)
+	if (mmc_config_is_partial(&op->config))
 		mmc_landing_add(&op->landing, run);
 }

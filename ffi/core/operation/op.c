@@ -109,9 +109,9 @@ static struct mmc_run ranks_of(const struct mmc_op_config *config)
 /* Returns the bytes of memory for the blocks that have landed. */
 static size_t landing_bytes(const struct mmc_op_config *config)
 {
-	return config->partial ? mmc_part_bytes(mmc_landing_bytes(
-					 ranks_of(config).count))
-			       : 0;
+	return mmc_config_is_partial(config) ? mmc_part_bytes(mmc_landing_bytes(
+						       ranks_of(config).count))
+					     : 0;
 }
 
 size_t mmc_op_footprint(const struct mmc_op_config *config)
@@ -251,7 +251,7 @@ static void publish_own_block(struct mmc_op *op)
 	mmc_bitmap_set_run(&op->claimed, own);
 	mmc_bitmap_set_run(&op->present, own);
 	op->npresent = own.count;
-	if (op->config.partial)
+	if (mmc_config_is_partial(&op->config))
 		mmc_landing_init(&op->landing, op->landing_memory, &op->layout,
 				 &op->present, ranks_of(&op->config),
 				 op->config.rank);

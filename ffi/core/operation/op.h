@@ -124,11 +124,23 @@ struct mmc_op_config {
 	uint64_t late_timeout_ns;  /* 0: none */
 	bool inquires;	 /* the transport can tell whether a rank exists */
 	bool unattended; /* ranks answer only inside calls of the library */
-	bool partial;	 /* the user asks which blocks have landed */
+	bool partial;	 /* mmc_config_is_partial() is to be asked */
 	uint64_t seed;	 /* of random delays */
 	struct mmc_path *path;	       /* outlives the operation */
 	struct mmc_counters *counters; /* outlive the operation */
 };
+
+/* Returns whether the user asks which blocks have landed. */
+static inline bool mmc_config_is_partial(const struct mmc_op_config *config)
+{
+#ifdef MMC_BARE
+	/* Who has a processor without an operating system for runner sees only the end. */
+	(void)config;
+	return false;
+#else
+	return config->partial;
+#endif
+}
 
 /*
  * Keeps the results of the look-ups for a chunk. The next chunk often has the same

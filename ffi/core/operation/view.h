@@ -46,7 +46,7 @@ static inline struct mmc_block mmc_op_copied(const struct mmc_op *op)
  */
 static inline const struct mmc_landing *mmc_op_landing(const struct mmc_op *op)
 {
-	return op->config.partial ? &op->landing : NULL;
+	return mmc_config_is_partial(&op->config) ? &op->landing : NULL;
 }
 
 /* Returns how many chunks are not present yet. */
