@@ -8,6 +8,7 @@
 #include "engine/completion.h"
 #include "engine/engine.h"
 #include "engine/landed.h"
+#include "engine/parity.h"
 #include "engine/placement.h"
 #include "engine/receive.h"
 #include "engine/refusal.h"
@@ -192,8 +193,13 @@ static void perform(struct mmc_stream *stream, const struct mmc_action *action,
 			   send_control(stream, request, action, actions));
 		break;
 	case MMC_ACTION_SEND:
+	case MMC_ACTION_PARITY:
 		check_sent(stream->team, mmc_request_send(request, action));
 		mmc_op_on_sent(action->op, action->run.count);
+		break;
+	case MMC_ACTION_MEND:
+		if (mmc_stream_may_code(stream))
+			mmc_request_mend(request, action);
 		break;
 	case MMC_ACTION_DONE:
 		mmc_request_complete(request, action->retain);

@@ -5,6 +5,7 @@
 
 #include "engine/blocks.h"
 #include "engine/datagram.h"
+#include "engine/parity.h"
 #include "engine/probe.h"
 #include "engine/refusal.h"
 #include "engine/survey.h"
@@ -318,6 +319,18 @@ static void receive_message(struct mmc_stream *stream,
 				      now_ns);
 }
 
+/* Takes in a parity chunk. Returns false if it is foreign. */
+static bool receive_parity(struct mmc_stream *stream,
+			   const struct mmc_header *header,
+			   const struct mmc_event *event, uint64_t now_ns)
+{
+	if (mmc_stream_may_code(stream) &&
+	    mmc_stream_receive_parity(stream, header, event, now_ns))
+		return true;
+	mmc_count(&stream->counters, MMC_COUNT_RX_FOREIGN_DATAGRAMS, 1);
+	return false;
+}
+
 /* Handles a datagram of a stream that is no part of a run. */
 static void receive_one(struct mmc_stream *stream,
 			const struct mmc_header *header,
@@ -329,10 +342,12 @@ static void receive_one(struct mmc_stream *stream,
 
 	mmc_count_received(&stream->counters, mmc_header_traffic(header->index),
 			   event->nbytes, 1);
-	if (header->index & MMC_INDEX_CONTROL)
+	if (mmc_header_is_control(header->index))
 		receive_message(stream, header, event, body, nbytes, now_ns);
-	else if (!receive_chunk(stream, event->source, header, body, nbytes,
-				now_ns))
+	else if (mmc_header_is_parity(header->index)
+			 ? !receive_parity(stream, header, event, now_ns)
+			 : !receive_chunk(stream, event->source, header, body,
+					  nbytes, now_ns))
 		mmc_team_note_refusal(stream->team, event, MMC_REFUSED_FOREIGN,
 				      now_ns);
 }
@@ -370,7 +385,7 @@ unsigned mmc_team_receive(struct mmc_team *team, const struct mmc_event *events,
 		return 1;
 	}
 	stream->needs_poll = true;
-	if (mmc_header_traffic(header.index) == MMC_TRAFFIC_MULTICAST) {
+	if (header.index <= MMC_INDEX_REPAIR - 1) {
 		mmc_team_expect(team, &header);
 		count = nevents == 1 ? 1
 				     : mmc_team_find_run(team, events, nevents,

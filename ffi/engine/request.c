@@ -7,6 +7,7 @@
 #include "engine/blocks.h"
 #include "engine/completion.h"
 #include "engine/operation.h"
+#include "engine/parity.h"
 #include "engine/receive.h"
 #include "engine/remote/requests.h"
 #include "engine/spares.h"
@@ -80,6 +81,9 @@ static struct mmc_op_config op_config(const struct mmc_stream *stream,
 		.batch_chunks = team->endpoint->batch_datagrams,
 		.train_chunks = team->endpoint->train_datagrams,
 		.eager_bytes = options->eager_bytes,
+		.code_data = mmc_stream_may_code(stream) ? options->code_data
+							 : 0,
+		.code_parity = options->code_parity,
 		.carried_bytes = carried_bytes(team),
 		.retain_bytes = RETAIN_BYTES,
 		.repair = (enum mmc_repair)options->repair,
@@ -127,6 +131,9 @@ static void activate(struct mmc_request *request, uint64_t now_ns)
 	struct mmc_op *op;
 
 	config.generation = mmc_request_generation(request);
+	if (mmc_op_may_be_coded(&config))
+		request->parity =
+			(uint8_t *)request->memory + mmc_op_footprint(&config);
 	request->reconnects = stream->team->endpoint->reconnects;
 	mmc_epochs_set_path(&stream->epochs, &stream->team->path);
 	op = mmc_epochs_start(&stream->epochs, request->memory, &config,
@@ -177,7 +184,7 @@ static void enqueue(struct mmc_request *request)
 }
 
 /*
- * Writes how much memory the core needs for an operation, and how long the copy is that
+ * Writes how much memory the core and parity need for an operation, and how long the copy is that
  * serves others. Returns 0, or -MMC_EINVAL if the operation has too many chunks.
  */
 static int measure(const struct mmc_stream *stream,
@@ -202,6 +209,8 @@ static int measure(const struct mmc_stream *stream,
 	if (mmc_team_is_remote(stream->team))
 		return 0;
 	*memory_bytes = nbytes;
+	if (mmc_op_may_be_coded(&config))
+		*memory_bytes += mmc_parity_bytes(&config);
 	*copy_bytes = mmc_op_copy_bytes(&config);
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/crc32c.h"
+#include "engine/parity.h"
 #include "engine/predictor.h"
 #include "support/assert.h"
 #include "support/bits.h"
@@ -67,22 +68,6 @@ int mmc_stream_send_control(struct mmc_stream *stream, uint32_t peer,
 	return endpoint->driver->send(endpoint, parcels, count);
 }
 
-/*
- * Returns where the bytes of `chunk` are: in the user's buffer until the operation is
- * done, then in the copy that serves others.
- */
-static const uint8_t *chunk_bytes_of(const struct mmc_request *request,
-				     uint32_t chunk)
-{
-	const struct mmc_op *op = request->op;
-
-	if (!mmc_op_is_reported(op))
-		return mmc_request_address(request, chunk);
-	return request->copy->bytes +
-	       (mmc_layout_offset(mmc_op_layout(op), chunk) -
-		mmc_op_copied(op).offset_bytes);
-}
-
 /* The parcels of one action, with the heads that they point to. */
 struct batch {
 	struct mmc_parcel parcels[MMC_BATCH_CHUNKS_WIDE];
@@ -134,7 +119,7 @@ static void add_run(struct batch *batch, const struct mmc_request *request,
 	const struct mmc_header_template template = mmc_header_template(
 		&header, head_bytes + layout->chunk_bytes, checksum);
 	struct mmc_parcel parcel = {
-		.body = chunk_bytes_of(request, run.first),
+		.body = mmc_request_held(request, run.first),
 		.peer = action->peer,
 	};
 
@@ -156,8 +141,9 @@ static void add_run(struct batch *batch, const struct mmc_request *request,
 	}
 }
 
-int mmc_request_send(struct mmc_request *request,
-		     const struct mmc_action *action)
+/* Sends the chunks of an action SEND. */
+static int send_chunks(struct mmc_request *request,
+		       const struct mmc_action *action)
 {
 	struct mmc_stream *stream = request->stream;
 	struct mmc_endpoint *endpoint = stream->team->endpoint;
@@ -184,4 +170,48 @@ int mmc_request_send(struct mmc_request *request,
 				      : MMC_TRAFFIC_MULTICAST,
 		       batch.nbytes, batch.count);
 	return endpoint->driver->send(endpoint, batch.parcels, batch.count);
+}
+
+/* Sends the rows of an action PARITY. */
+static int send_parity(struct mmc_request *request,
+		       const struct mmc_action *action)
+{
+	struct mmc_stream *stream = request->stream;
+	const struct mmc_team *team = stream->team;
+	struct mmc_endpoint *endpoint = team->endpoint;
+	enum mmc_checksum checksum = team->options.checksum;
+	uint32_t head_bytes = checksum == MMC_CHECKSUM_FULL ? HEAD_BYTES_MAX
+							    : MMC_HEADER_BYTES;
+	struct mmc_parcel parcel = {
+		.body = mmc_request_encode(request, action, &parcel.body_bytes),
+		.peer = action->peer,
+		.subgroup = team->options.subgroups > 1
+				    ? action->first % team->options.subgroups
+				    : 0,
+	};
+	struct batch batch = { .count = 0 };
+
+	for (uint32_t i = 0; i < action->run.count; i++) {
+		const struct mmc_header header =
+			mmc_op_parity_header(request->op, action, i);
+
+		mmc_header_encode(batch.heads[i], &header,
+				  head_bytes + parcel.body_bytes, checksum);
+		add_parcel(&batch, team, &parcel);
+		parcel.body += parcel.body_bytes;
+	}
+	mmc_count_sent(&stream->counters,
+		       action->repair ? MMC_TRAFFIC_REPAIR
+				      : MMC_TRAFFIC_MULTICAST,
+		       batch.nbytes, batch.count);
+	return endpoint->driver->send(endpoint, batch.parcels, batch.count);
+}
+
+int mmc_request_send(struct mmc_request *request,
+		     const struct mmc_action *action)
+{
+	return mmc_stream_may_code(request->stream) &&
+			       action->kind == MMC_ACTION_PARITY
+		       ? send_parity(request, action)
+		       : send_chunks(request, action);
 }

@@ -19,8 +19,8 @@ int mmc_stream_send_control(struct mmc_stream *stream, uint32_t peer,
 			    const struct mmc_letter *letters, uint32_t count);
 
 /*
- * Carries out the action SEND: sends each chunk of the run in a datagram. Returns 0 or
- * a negative error.
+ * Carries out an action SEND or PARITY: sends each chunk, or row of parity, of the run in
+ * a datagram. Returns 0 or a negative error.
  */
 int mmc_request_send(struct mmc_request *request,
 		     const struct mmc_action *action);

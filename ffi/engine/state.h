@@ -40,8 +40,9 @@ struct mmc_request {
 	struct mmc_operation operation; /* its tables lie in `memory` */
 	uint8_t *base; /* the user's memory, where the first block begins */
 	struct mmc_copy *copy; /* of what others may ask for; or NULL */
-	void *memory; /* the core's state, and behind it those tables */
+	void *memory; /* the core's state, behind it those tables, and parity */
 	size_t memory_bytes;
+	uint8_t *parity;		/* where the slots begin (parity.h) */
 	uint64_t start_ns;		/* on the endpoint's clock */
 	struct mmc_run_delay run_delay; /* when it was activated, if large */
 	struct mmc_failure failure;
@@ -225,6 +226,22 @@ static inline uint8_t *mmc_request_address(const struct mmc_request *request,
 	owner = mmc_layout_owner(layout, chunk);
 	return at + (offsets_bytes[owner] -
 		     mmc_layout_block(layout, owner).offset_bytes);
+}
+
+/*
+ * Returns where the bytes of `chunk` are that others may be sent: in the user's memory until
+ * the operation is done, then in the copy that serves others.
+ */
+static inline const uint8_t *mmc_request_held(const struct mmc_request *request,
+					      uint32_t chunk)
+{
+	const struct mmc_op *op = request->op;
+
+	if (!mmc_op_is_reported(op))
+		return mmc_request_address(request, chunk);
+	return request->copy->bytes +
+	       (mmc_layout_offset(mmc_op_layout(op), chunk) -
+		mmc_op_copied(op).offset_bytes);
 }
 
 /* Returns whether the buffers are the user's again. Any thread may ask. */

@@ -87,7 +87,7 @@ bool mmc_team_on_survey(struct mmc_team *team, uint32_t source,
 	uint32_t kind = header->index & MMC_INDEX_MASK;
 	uint32_t stamp_us;
 
-	if (survey == NULL || !(header->index & MMC_INDEX_CONTROL) ||
+	if (survey == NULL || !mmc_header_is_control(header->index) ||
 	    kind > MMC_SURVEY_ANSWER || nbytes < MMC_SURVEY_BYTES_MIN ||
 	    mmc_get_u32(body) != survey->id ||
 	    header->epoch >= survey->nnumbers)

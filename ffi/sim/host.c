@@ -201,6 +201,8 @@ static int open_stream(struct mmc_host *host, uint32_t index)
 		.window_bytes = spec->window_bytes / host->stage->scale,
 		.eager_bytes = spec->eager_bytes / host->stage->scale,
 		.repair = spec->repair,
+		.code_data = spec->code_data,
+		.code_parity = spec->code_parity,
 		.timeout_ns = spec->timeout_ns,
 		.entry_timeout_ns = spec->entry_timeout_ns,
 		.late_timeout_ns = spec->late_timeout_ns,
@@ -382,6 +384,11 @@ void mmc_host_sum_counters(struct mmc_host *host)
 		outcome->reads += counters.value[MMC_COUNT_READS];
 		outcome->read_chunks += counters.value[MMC_COUNT_READ_CHUNKS];
 		outcome->failed_reads += counters.value[MMC_COUNT_FAILED_READS];
+		outcome->parity_sent += counters.value[MMC_COUNT_PARITY_SENT];
+		outcome->parity_used += counters.value[MMC_COUNT_PARITY_USED];
+		outcome->groups_mended +=
+			counters.value[MMC_COUNT_GROUPS_MENDED];
+		outcome->fell_back += counters.value[MMC_COUNT_FELL_BACK];
 		outcome->zero_copy_chunks +=
 			counters.value[MMC_COUNT_ZERO_COPY_CHUNKS];
 		outcome->registrations +=

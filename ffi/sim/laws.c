@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/flow/watermark.h"
+#include "core/plan/grouping.h"
 #include "engine/state.h"
 #include "support/bits.h"
 
@@ -29,15 +30,24 @@ static bool has_children(uint32_t rank, uint32_t nranks)
  * Returns the schedule that the ranks agreed on, as far as the wire shows it: the
  * number of chains is that of the reports. It has no table of turns.
  */
-static struct mmc_schedule schedule_of(const struct mmc_monitor_op *seen)
+static struct mmc_schedule schedule_of(const struct mmc_sim_spec *spec,
+				       const struct mmc_monitor_op *seen)
 {
 	const struct mmc_layout *layout = &seen->op->layout;
+	uint32_t window_bytes = seen->window_bytes;
+	uint32_t source_bytes = seen->source_bytes;
 	uint8_t *memory = malloc(mmc_schedule_bytes(layout) + 1);
 	struct mmc_schedule schedule = { .nchains = 1, .window_chunks = 1 };
 
+	if (spec->code_data > 0) {
+		window_bytes = mmc_grouping_window(
+			spec->code_data, spec->code_parity, window_bytes);
+		source_bytes = mmc_grouping_window(
+			spec->code_data, spec->code_parity, source_bytes);
+	}
 	if (memory != NULL && layout->nchunks > 0)
 		mmc_schedule_init(&schedule, memory, layout, seen->nchains,
-				  seen->window_bytes, seen->source_bytes);
+				  window_bytes, source_bytes);
 	schedule.starts = NULL;
 	free(memory);
 	return schedule;
@@ -67,17 +77,21 @@ static uint32_t control_bound(const struct mmc_layout *layout, uint32_t rank,
 }
 
 /* Adds what the monitor has seen of one operation to the figures. */
-static void measure_op(const struct mmc_monitor_op *seen,
+static void measure_op(const struct mmc_sim_spec *spec,
+		       const struct mmc_monitor_op *seen,
 		       struct mmc_sim_figures *figures)
 {
 	const struct mmc_layout *layout = &seen->op->layout;
-	const struct mmc_schedule schedule = schedule_of(seen);
+	const struct mmc_schedule schedule = schedule_of(spec, seen);
 
 	figures->unicast_ops += seen->unicast;
 	figures->agreed_bytes =
 		mmc_min_u32(figures->agreed_bytes, seen->window_bytes);
 	for (uint32_t r = 0; r < layout->nranks; r++) {
-		uint32_t bound = control_bound(layout, r, &schedule);
+		/* Where parity takes its time as well, ranks ask more often. */
+		uint32_t bound = control_bound(layout, r, &schedule) *
+				 (spec->code_data + spec->code_parity + 1) /
+				 (spec->code_data + 1);
 		uint32_t control = seen->control[r];
 
 		figures->excused_most =
@@ -102,7 +116,7 @@ void mmc_laws_measure(const struct mmc_run_state *run,
 		.agreed_bytes = UINT32_MAX,
 	};
 	for (uint32_t i = 0; !stage->monitor.blind && i < nall; i++)
-		measure_op(&stage->monitor.ops[i], figures);
+		measure_op(stage->spec, &stage->monitor.ops[i], figures);
 	for (uint32_t i = 0; i < run->nhosts; i++) {
 		const struct mmc_host *host = &run->hosts[i];
 		uint32_t window_bytes =

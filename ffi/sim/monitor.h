@@ -47,6 +47,8 @@ struct mmc_monitor {
 	uint32_t chains;
 	bool by_chain; /* each chain goes to one subgroup */
 	uint32_t repair;
+	uint32_t code_data;
+	uint32_t code_parity;
 	uint32_t eager_bytes;
 	bool blind; /* traffic is only counted */
 	enum mmc_checksum checksum;

@@ -54,6 +54,8 @@ static bool scene_is_sane(const struct mmc_scene *scene)
 	       spec->kind <= MMC_BCAST &&
 	       (spec->root < spec->nranks || spec->root == MMC_SIM_NOBODY) &&
 	       spec->repair <= MMC_REPAIR_READ &&
+	       spec->code_data <= MMC_CODE_DATA_MAX &&
+	       spec->code_parity <= MMC_CODE_PARITY_MAX &&
 	       spec->checksum <= MMC_CHECKSUM_FULL && spec->loss_ppm < PPM &&
 	       spec->protect <= MMC_PROTECT_ENCRYPT &&
 	       (spec->protect == MMC_PROTECT_OFF || spec->zero_copy == 0) &&
@@ -240,6 +242,8 @@ static int open_monitor(struct mmc_stage *stage)
 		.chains = spec->chains,
 		.by_chain = spec->zero_copy > 0,
 		.repair = spec->repair,
+		.code_data = spec->code_data,
+		.code_parity = spec->code_parity,
 		.eager_bytes = spec->eager_bytes / stage->scale,
 		.blind = spec->unwatched != 0,
 		.checksum = mmc_stage_checksum(spec),

@@ -143,6 +143,10 @@ static inline void ranks_carry_out(struct ranks *net, uint32_t r,
 	case MMC_ACTION_SEND:
 		ranks_send_run(net, r, action);
 		break;
+	case MMC_ACTION_PARITY:
+	case MMC_ACTION_MEND:
+		CHECK(false); /* no code was asked for */
+		break;
 	case MMC_ACTION_DONE:
 	case MMC_ACTION_FAILED:
 		ranks_give_back(net, r, action);

@@ -13,13 +13,13 @@ static const enum mmc_checksum checksums[] = {
 static struct mmc_header random_header(struct mmc_prng *prng)
 {
 	static const uint32_t flags[] = { 0, MMC_INDEX_REPAIR,
-					  MMC_INDEX_CONTROL };
+					  MMC_INDEX_CONTROL, MMC_INDEX_PARITY };
 
 	return (struct mmc_header){
 		.channel = mmc_prng_next(prng) & MMC_CHANNEL_MASK,
 		.epoch = (uint32_t)mmc_prng_next(prng),
 		.index = ((uint32_t)mmc_prng_next(prng) & MMC_INDEX_MASK) |
-			 flags[mmc_prng_below(prng, 3)],
+			 flags[mmc_prng_below(prng, 4)],
 	};
 }
 
@@ -213,21 +213,6 @@ static void checksum_off(void)
 	CHECK_EQ(mmc_header_decode(&header, bytes, 16, MMC_CHECKSUM_OFF), 0);
 }
 
-/* An index that is marked both as a repair and as control is refused. */
-static void unknown_form(void)
-{
-	struct mmc_prng prng = { .state = 8 };
-	uint8_t bytes[MMC_HEADER_BYTES];
-
-	for (unsigned c = 0; c < 3; c++) {
-		struct mmc_header header = random_header(&prng);
-
-		header.index |= MMC_INDEX_CONTROL | MMC_INDEX_REPAIR;
-		mmc_header_encode(bytes, &header, 64, checksums[c]);
-		check_refused(bytes, 64, checksums[c], -MMC_ECORRUPT);
-	}
-}
-
 /* The index of a header tells what kind of traffic the datagram is. */
 static void traffic(void)
 {
@@ -238,6 +223,15 @@ static void traffic(void)
 	CHECK_EQ(mmc_header_traffic(MMC_INDEX_CONTROL), MMC_TRAFFIC_CONTROL);
 	CHECK_EQ(mmc_header_traffic(MMC_INDEX_CONTROL | 5),
 		 MMC_TRAFFIC_CONTROL);
+	CHECK_EQ(mmc_header_traffic(MMC_INDEX_PARITY | 5),
+		 MMC_TRAFFIC_MULTICAST);
+	CHECK_EQ(mmc_header_traffic(MMC_INDEX_PARITY | MMC_INDEX_ON_REQUEST),
+		 MMC_TRAFFIC_REPAIR);
+	CHECK(mmc_header_is_parity(MMC_INDEX_PARITY | 5));
+	CHECK(!mmc_header_is_parity(MMC_INDEX_CONTROL));
+	CHECK(!mmc_header_is_parity(MMC_INDEX_REPAIR));
+	CHECK(mmc_header_is_control(MMC_INDEX_CONTROL | 5));
+	CHECK(!mmc_header_is_control(MMC_INDEX_PARITY));
 	CHECK_EQ(MMC_INDEX_MASK + 1, MMC_CHUNKS_MAX);
 }
 
@@ -259,5 +253,5 @@ static void big_endian(void)
 CHECK_MAIN(CHECK_TEST(round_trips), CHECK_TEST(templates),
 	   CHECK_TEST(golden_bytes), CHECK_TEST(single_bits),
 	   CHECK_TEST(bursts), CHECK_TEST(lengths), CHECK_TEST(short_datagrams),
-	   CHECK_TEST(checksum_off), CHECK_TEST(unknown_form),
-	   CHECK_TEST(traffic), CHECK_TEST(big_endian))
+	   CHECK_TEST(checksum_off), CHECK_TEST(traffic),
+	   CHECK_TEST(big_endian))

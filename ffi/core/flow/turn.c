@@ -35,6 +35,7 @@ void mmc_turn_init(struct mmc_turn *turn, uint32_t rank,
 		.turn = position,
 		.start = mmc_schedule_start(schedule, &block),
 		.nchunks = block.nchunks,
+		.stop = block.nchunks,
 		.predecessor =
 			position == 0
 				? MMC_PEER_NONE
@@ -345,7 +346,7 @@ bool mmc_turn_next(struct mmc_turn *turn, const struct mmc_loss *loss,
 		left = wait_for_window(turn, loss, watermark, path, now_ns);
 	}
 	left = mmc_min_u32(left, turn->schedule.batch_chunks);
-	left = mmc_min_u32(left, turn->nchunks - turn->next);
+	left = mmc_min_u32(left, turn->stop - turn->next);
 	*run = (struct mmc_run){ .first = turn->next, .count = left };
 	turn->next += left;
 	return left > 0;

@@ -24,6 +24,8 @@ struct mmc_turn {
 	uint32_t nchunks; /* the chunks of its block */
 	/* The next chunk to send, counted from the first of its block. */
 	uint32_t next;
+	/* Where to pause, counted likewise: parity goes out first. */
+	uint32_t stop;
 	/* The predecessor in the chain, or MMC_PEER_NONE. */
 	uint32_t predecessor;
 	uint64_t flow_ns;     /* when the operation's flow began */

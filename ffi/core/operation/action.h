@@ -23,6 +23,16 @@ enum mmc_action_kind {
 	 */
 	MMC_ACTION_SEND,
 	/*
+	 * Send the parity chunks of the rows `run` of group `first` of this rank's own
+	 * block (mmc_op_own_group()), and call mmc_op_on_sent() as for SEND.
+	 */
+	MMC_ACTION_PARITY,
+	/*
+	 * Mend group `first` of the block of `peer`, as mmc_op_describe_mend() says, and
+	 * call mmc_op_on_mended().
+	 */
+	MMC_ACTION_MEND,
+	/*
 	 * The operation has completed, and its buffers are the user's again. With
 	 * `retain`, first copy what mmc_op_copied() says: others are served from that.
 	 */
@@ -61,15 +71,15 @@ struct mmc_action {
 	/* NULL: the action answers about an epoch that has no operation here. */
 	struct mmc_op *op;
 	uint32_t peer; /* a rank, or MMC_PEER_ALL for multicast */
-	bool repair;   /* SEND: the chunks of `run` are sent again */
+	bool repair;   /* SEND: chunks are sent again; PARITY: on request */
 	bool retain;   /* DONE: a copy is needed */
 	/*
-	 * SEND, READ: chunks; READ_MAP: words of a bitmap; CONTROL: the blocks that are
+	 * SEND, READ: chunks; PARITY: rows; READ_MAP: words of a bitmap; CONTROL: the blocks that are
 	 * carried, after the last one those from block 0 on (carried.h).
 	 */
 	struct mmc_run run;
-	uint32_t
-		first; /* CONTROL: the first byte that is carried of the blocks */
+	/* CONTROL: the first byte that is carried of the blocks; PARITY, MEND: a group. */
+	uint32_t first;
 	uint32_t offset; /* CONTROL: where the message is in the arena */
 	uint32_t nbytes; /* CONTROL: how long it is */
 };

@@ -3,6 +3,7 @@
 
 #include "core/flow/train.h"
 #include "core/operation/due.h"
+#include "core/operation/parity.h"
 #include "core/operation/repair.h"
 #include "support/bits.h"
 
@@ -88,6 +89,15 @@ static void begin_repair(struct mmc_op *op, uint64_t srtt_ns, uint64_t now_ns)
 	mmc_repair_begin(&op->repair, &op->schedule, &terms, now_ns);
 }
 
+/* Returns the window of the plan: parity takes its share of the agreed one. */
+static uint32_t data_window(const struct mmc_op *op, bool coded,
+			    uint32_t window_bytes)
+{
+	return coded ? mmc_grouping_window(op->config.code_data,
+					   op->config.code_parity, window_bytes)
+		     : window_bytes;
+}
+
 void mmc_op_begin_flow(struct mmc_op *op, uint64_t now_ns)
 {
 	const struct mmc_terms *terms = &op->record.terms;
@@ -100,6 +110,7 @@ void mmc_op_begin_flow(struct mmc_op *op, uint64_t now_ns)
 	 * already sent its chunks by its own chains.
 	 */
 	uint32_t nchains = nchains_of(op);
+	bool coded;
 
 	mmc_count(op->config.counters, MMC_COUNT_ENTRY_NS,
 		  now_ns - op->stage_ns);
@@ -111,13 +122,17 @@ void mmc_op_begin_flow(struct mmc_op *op, uint64_t now_ns)
 	}
 	if (terms->deaf != 0 && op->mode != MMC_OP_CARRIED)
 		op->mode = MMC_OP_UNICAST;
+	coded = mmc_op_may_be_coded(&op->config) && mmc_op_is_to_be_coded(op);
 	mmc_schedule_init(&op->schedule, op->schedule_memory, &op->layout,
-			  nchains, terms->window_bytes, terms->source_bytes);
+			  nchains, data_window(op, coded, terms->window_bytes),
+			  data_window(op, coded, terms->source_bytes));
 	mmc_schedule_set_batch(&op->schedule, batch_chunks(op));
 	begin_repair(op, srtt_ns, now_ns);
 	mmc_watermark_init(&op->watermark, op->watermark_memory,
 			   op->config.rank, &op->schedule);
 	mmc_turn_init(&op->turn, op->config.rank, &op->schedule, now_ns);
+	if (coded)
+		mmc_op_begin_parity(op);
 	if (op->mode == MMC_OP_UNICAST || op->mode == MMC_OP_CARRIED)
 		begin_unicast(op, now_ns);
 	else

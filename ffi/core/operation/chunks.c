@@ -5,6 +5,8 @@
  */
 #include "core/operation/due.h"
 #include "core/operation/liveness.h"
+#include "core/operation/parity.h"
+#include "core/operation/repair.h"
 #include "core/operation/silence.h"
 #include "support/assert.h"
 
@@ -33,8 +35,7 @@ static inline enum mmc_verdict claim(struct mmc_op *op,
 	return MMC_VERDICT_PLACE;
 }
 
-/* Accounts for a chunk of `block` that was claimed as a repair or by a read. */
-static void note_repaired(struct mmc_op *op, const struct mmc_block *block,
+void mmc_op_note_repaired(struct mmc_op *op, const struct mmc_block *block,
 			  uint32_t chunk, uint64_t now_ns)
 {
 	uint32_t chain = mmc_schedule_chain(&op->schedule, block);
@@ -75,7 +76,7 @@ on_repair(struct mmc_op *op, uint32_t source, uint32_t chunk,
 	if (verdict != MMC_VERDICT_PLACE || !mmc_op_has_begun(op))
 		return verdict;
 	mmc_op_wake(op);
-	note_repaired(op, &block, chunk, now_ns);
+	mmc_op_note_repaired(op, &block, chunk, now_ns);
 	mmc_loss_helped(&op->repair.loss, now_ns);
 	return verdict;
 }
@@ -242,7 +243,7 @@ enum mmc_verdict mmc_op_on_fetched(struct mmc_op *op, uint32_t chunk,
 	mmc_count(op->config.counters, MMC_COUNT_READ_BYTES, payload_bytes);
 	mmc_op_wake(op);
 	if (verdict == MMC_VERDICT_PLACE)
-		note_repaired(op, &block, chunk, now_ns);
+		mmc_op_note_repaired(op, &block, chunk, now_ns);
 	return verdict;
 }
 
@@ -252,6 +253,7 @@ void mmc_op_on_placed(struct mmc_op *op, uint32_t chunk)
 	op->nplacing--;
 	op->npresent++;
 	mmc_bitmap_publish(&op->present, chunk);
+	mmc_op_note_placed(op, (struct mmc_run){ .first = chunk, .count = 1 });
 	use_placed(op);
 	/* This comes last, so that operations without it need not save registers. */
 	if (mmc_config_is_partial(&op->config))
@@ -290,6 +292,7 @@ void mmc_op_on_run_placed(struct mmc_op *op, struct mmc_run run)
 	op->nplacing -= run.count;
 	op->npresent += run.count;
 	mmc_bitmap_publish_run(&op->present, run);
+	mmc_op_note_placed(op, run);
 	use_placed(op);
 	if (mmc_config_is_partial(&op->config))
 		mmc_landing_add(&op->landing, run);

@@ -2,6 +2,7 @@
 #include "core/operation/op.h"
 
 #include "core/operation/due.h"
+#include "core/operation/parity.h"
 #include "core/plan/rounds.h"
 #include "support/assert.h"
 #include "support/bits.h"
@@ -114,6 +115,15 @@ static size_t landing_bytes(const struct mmc_op_config *config)
 					     : 0;
 }
 
+/* Returns the bytes of memory that an operation takes for its code. */
+static size_t parity_bytes(const struct mmc_op_config *config,
+			   const struct mmc_layout *layout)
+{
+	return mmc_op_may_be_coded(config)
+		       ? mmc_op_parity_bytes(config, layout->nchunks)
+		       : 0;
+}
+
 size_t mmc_op_footprint(const struct mmc_op_config *config)
 {
 	struct mmc_layout layout;
@@ -131,7 +141,17 @@ size_t mmc_op_footprint(const struct mmc_op_config *config)
 	       2 * mmc_part_bytes(mmc_bitmap_bytes(layout.nchunks)) +
 	       mmc_part_bytes(
 		       mmc_repair_bytes(&layout, nchains, config->repair)) +
+	       parity_bytes(config, &layout) +
 	       mmc_part_bytes(mmc_watermark_bytes(config->nranks, nchains));
+}
+
+uint32_t mmc_op_slots(const struct mmc_op_config *config)
+{
+	struct mmc_layout layout;
+
+	if (config->code_data == 0 || count_chunks(config, &layout) != 0)
+		return 0;
+	return mmc_mender_slots(layout.nchunks);
 }
 
 static enum mmc_op_mode mode_of(const struct mmc_op_config *config,
@@ -235,6 +255,9 @@ static void lay_out(struct mmc_op *op, uint8_t *memory)
 					      config->repair));
 	mmc_repair_init(&op->repair, part, &repair);
 	op->landing_memory = mmc_part_take(&memory, landing_bytes(config));
+	part = mmc_part_take(&memory, parity_bytes(config, &op->layout));
+	if (mmc_op_may_be_coded(config))
+		mmc_op_init_parity(op, part);
 	op->watermark_memory = memory;
 }
 

@@ -16,6 +16,8 @@
 #include "core/operation/action.h"
 #include "core/operation/parts.h"
 #include "core/plan/landing.h"
+#include "core/repair/mender.h"
+#include "core/repair/pooling.h"
 #include "core/repair/repair.h"
 
 enum mmc_op_state {
@@ -107,6 +109,9 @@ struct mmc_op_config {
 	bool is_bare;
 	/* A block up to this size is copied, and the copy serves repairs. */
 	uint64_t retain_bytes;
+	uint32_t code_data; /* data chunks of a group; 0: no code (parity.h) */
+	uint32_t
+		code_parity; /* parity chunks that are sent unasked with them */
 	/* Epochs back to the last one that is done on this rank. */
 	uint32_t lag_epochs;
 	enum mmc_repair repair;
@@ -182,6 +187,9 @@ struct mmc_op {
 	struct mmc_repair_state repair;
 	struct mmc_watermark watermark;
 	struct mmc_turn turn;
+	struct mmc_mender *mender;   /* NULL: no code was asked for */
+	struct mmc_pooling *pooling; /* likewise */
+	uint32_t ncoded; /* groups of this rank's block whose parity was sent */
 	uint8_t *schedule_memory;
 	uint8_t *watermark_memory;
 	uint8_t *landing_memory;
@@ -260,7 +268,7 @@ bool mmc_op_on_run(struct mmc_op *op, uint32_t source, struct mmc_run run,
 /* Records that the payloads of a run, as mmc_op_on_run() took it, are in their places. */
 void mmc_op_on_run_placed(struct mmc_op *op, struct mmc_run run);
 
-/* Records that `nchunks` chunks of SEND actions are no longer read from memory. */
+/* Records that `nchunks` chunks of SEND and PARITY actions are no longer read. */
 void mmc_op_on_sent(struct mmc_op *op, uint32_t nchunks);
 
 /*

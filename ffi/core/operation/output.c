@@ -7,6 +7,7 @@
 #include "core/operation/due.h"
 #include "core/operation/learn.h"
 #include "core/operation/liveness.h"
+#include "core/operation/parity.h"
 #include "core/operation/repair.h"
 #include "core/operation/silence.h"
 #include "core/operation/tell.h"
@@ -157,28 +158,47 @@ static void poll_words(struct mmc_op *op, uint64_t now_ns,
 		mmc_op_ask_record(op, op->turn.predecessor, now_ns, actions);
 }
 
-/*
- * Sends a batch of this rank's block if it may. It is only one, so that what arrives
- * meanwhile is received in between.
- */
-bool mmc_op_poll_turn(struct mmc_op *op, uint64_t now_ns,
-		      struct mmc_actions *actions)
+/* Returns whether this rank has sent all of its block, and the parity of that. */
+static bool has_sent_all(const struct mmc_op *op)
+{
+	return mmc_turn_ended(&op->turn) && !mmc_op_owes_parity(op);
+}
+
+/* Sends a batch of this rank's block, if it may. Returns whether it did. */
+static bool send_batch(struct mmc_op *op, uint64_t now_ns,
+		       struct mmc_actions *actions)
 {
 	const struct mmc_chain *chain = &op->repair.loss.chains[op->turn.chain];
 	struct mmc_run run;
 
-	if (!mmc_actions_room(actions))
+	if (!mmc_turn_next(&op->turn, &op->repair.loss, &op->watermark,
+			   op->config.path, now_ns, &run))
 		return false;
-	op->sends = mmc_turn_next(&op->turn, &op->repair.loss, &op->watermark,
-				  op->config.path, now_ns, &run);
-	if (!op->sends) {
-		mmc_op_wake(op);
-		return false;
-	}
-	op->sends = !mmc_turn_ended(&op->turn);
 	mmc_loss_sent(&op->repair.loss, &op->claimed, &op->own, run, now_ns);
 	send_original(op, run, actions);
 	mmc_watermark_drain(&op->watermark, op->turn.chain, chain->ndrained);
+	return true;
+}
+
+/*
+ * Sends a batch of this rank's block, or of its parity, if it may. It is only one, so that
+ * what arrives meanwhile is received in between.
+ */
+bool mmc_op_poll_turn(struct mmc_op *op, uint64_t now_ns,
+		      struct mmc_actions *actions)
+{
+	if (!mmc_actions_room(actions))
+		return false;
+	if (mmc_op_owes_parity(op)) {
+		mmc_op_send_parity(op, actions);
+	} else if (!send_batch(op, now_ns, actions)) {
+		op->sends = false;
+		mmc_op_wake(op);
+		return false;
+	}
+	/* The last chunk of a span counts as sent once its parity is. */
+	op->record.sent_chunks = op->turn.next - mmc_op_owes_parity(op);
+	op->sends = !has_sent_all(op);
 	mmc_op_mark_advanced(op, now_ns);
 	mmc_op_wake_if_stirred(op);
 	/* Otherwise only silence would show that the last chunk was lost. */
@@ -215,7 +235,7 @@ static enum mmc_op_event completion(const struct mmc_op *op)
 /* Completes the flow if all chunks are present and sent, and nothing is in flight. */
 static void check_complete(struct mmc_op *op, uint64_t now_ns)
 {
-	if (op->npresent < op->layout.nchunks || !mmc_turn_ended(&op->turn) ||
+	if (op->npresent < op->layout.nchunks || !has_sent_all(op) ||
 	    !is_quiescent(op) || op->repair.fetcher.nreading > 0)
 		return;
 	mmc_op_learn(op, now_ns);
@@ -297,6 +317,8 @@ static bool serves(const struct mmc_op *op)
 static void poll_flow(struct mmc_op *op, uint64_t now_ns,
 		      struct mmc_actions *actions)
 {
+	if (mmc_op_is_coded(op))
+		mmc_op_poll_mends(op, now_ns, actions);
 	if (op->watermark.moved)
 		poll_watermark(op, actions);
 	mmc_op_poll_loss(op, now_ns, actions);
@@ -353,6 +375,9 @@ uint64_t mmc_op_deadline(const struct mmc_op *op)
 				 : MMC_NEVER_NS;
 
 	if ((op->nquestions > 0 || op->summoned) && op->state != MMC_OP_CLOSED)
+		return 0;
+	if (op->state == MMC_OP_FLOW && mmc_op_is_coded(op) &&
+	    op->mender->ready)
 		return 0;
 	if (op->state == MMC_OP_HELPING)
 		return mmc_min_u64(at_ns, op->asking.at_ns);

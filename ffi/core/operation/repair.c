@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/operation/repair.h"
 
+#include "core/operation/parity.h"
 #include "core/operation/silence.h"
 #include "core/operation/tell.h"
 #include "support/memory.h"
@@ -49,9 +50,11 @@ static void ask_for_lost(struct mmc_op *op, uint64_t now_ns,
 	while (mmc_actions_room(actions) &&
 	       mmc_repair_ask(&op->repair, now_ns, &nak))
 		tell_nak(op, &nak, actions);
+	nlost = op->repair.loss.nlost - nlost;
 	if (op->mode != MMC_OP_UNICAST)
-		mmc_count(op->config.counters, MMC_COUNT_RX_LOST_CHUNKS,
-			  op->repair.loss.nlost - nlost);
+		mmc_count(op->config.counters, MMC_COUNT_RX_LOST_CHUNKS, nlost);
+	if (mmc_op_is_coded(op))
+		mmc_count(op->config.counters, MMC_COUNT_FELL_BACK, nlost);
 }
 
 void mmc_op_poll_loss(struct mmc_op *op, uint64_t now_ns,
@@ -132,6 +135,9 @@ void mmc_op_poll_repairer(struct mmc_op *op, uint64_t now_ns,
 
 	if (op->repair.repairer.unconfirmed && mmc_actions_room(actions))
 		tell_confirmation(op, actions);
+	if (mmc_op_is_coded(op) && mmc_actions_room(actions) &&
+	    mmc_op_poll_pooling(op, now_ns, actions))
+		return;
 	if (mmc_actions_room(actions) &&
 	    mmc_repairer_next(&op->repair.repairer, now_ns,
 			      MMC_BATCH_CHUNKS_MAX, &peer, &run))

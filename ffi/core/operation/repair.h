@@ -44,4 +44,8 @@ void mmc_op_update_drained(struct mmc_op *op);
 void mmc_op_send_run(struct mmc_op *op, uint32_t peer, struct mmc_run run,
 		     bool repair, struct mmc_actions *actions);
 
+/* Accounts for a chunk of `block` that was claimed as a repair, by a read or as mended. */
+void mmc_op_note_repaired(struct mmc_op *op, const struct mmc_block *block,
+			  uint32_t chunk, uint64_t now_ns);
+
 #endif

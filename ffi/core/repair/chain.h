@@ -63,6 +63,11 @@ struct mmc_sequence {
 	/* Missing chunks below this are late: no window waits for them. */
 	uint32_t late_end;
 	/*
+	 * Parity may still mend chunks from here on, as far as parity and the sender's
+	 * records have told.
+	 */
+	uint32_t passed;
+	/*
 	 * A copy of this sequence's `late_end`. If chunks of any sender became late,
 	 * mmc_loss_mark_late() lets every sequence copy its own `late_end`, unless
 	 * earlier copies are still in use. Chunks below `noted_late_end` become lost if

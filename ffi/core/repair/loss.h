@@ -14,6 +14,7 @@
 #ifndef MMC_CORE_REPAIR_LOSS_H
 #define MMC_CORE_REPAIR_LOSS_H
 
+#include "core/plan/grouping.h"
 #include "core/repair/chain.h"
 #include "core/repair/nak.h"
 #include "core/repair/policy.h"
@@ -35,7 +36,11 @@ struct mmc_loss {
 	struct mmc_bitmap asked;  /* chunks asked for in this retry interval */
 	struct mmc_bitmap before; /* chunks asked for in the interval before */
 	struct mmc_bitmap lost;	  /* chunks ever asked for or announced */
-	uint32_t nlost;		  /* how many chunks `lost` has */
+	/* Chunks that are missing and need not be asked for (mender.h), or NULL. */
+	const struct mmc_bitmap *spared;
+	/* The groups that parity may mend; none until the flow has begun. */
+	struct mmc_grouping grouping;
+	uint32_t nlost; /* how many chunks `lost` has */
 	struct mmc_prng prng;
 	uint64_t begun_ns; /* when the flow began */
 	/* A sender silent for this long is asked although the link is busy. */
@@ -238,6 +243,46 @@ static inline void mmc_loss_hear(struct mmc_loss *loss, struct mmc_chain *chain,
 	sequence->end = end;
 	chain->seen = mmc_max_u32(chain->seen, sequence->start + end);
 }
+
+/* What a parity chunk that was sent unasked tells of its sender's block. */
+struct mmc_parity_heard {
+	uint32_t end; /* all chunks below this were sent */
+	bool last;    /* no more parity of these chunks follows */
+};
+
+/* Records that a parity chunk of `block` has arrived in its sender's stream. */
+__attribute__((cold)) void
+mmc_loss_hear_parity(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
+		     const struct mmc_block *block,
+		     const struct mmc_parity_heard *heard, uint64_t now_ns);
+
+/*
+ * Returns whether parity is sent unasked, and may mend chunks of this operation. An adapter's
+ * processor has no codes.
+ */
+static inline bool mmc_loss_may_be_mended(const struct mmc_loss *loss)
+{
+#ifdef MMC_BARE
+	(void)loss;
+	return false;
+#else
+	return loss->grouping.parity_chunks > 0;
+#endif
+}
+
+/*
+ * Returns an offset in the block of a sender. The parity of the chunks below it has passed, and
+ * will not mend them any more: chunks behind them have arrived, or the sender is silent.
+ */
+uint32_t mmc_loss_passed(const struct mmc_loss *loss,
+			 const struct mmc_sequence *sequence, uint64_t now_ns);
+
+/*
+ * Records that all parity of the spans of a sequence up to chunk `end` was sent. What it
+ * has not mended may be lost.
+ */
+void mmc_loss_pass_parity(struct mmc_loss *loss, struct mmc_sequence *sequence,
+			  uint32_t end);
 
 /*
  * Stops following the senders of `chain` whose chunks are all here or lost, and follows

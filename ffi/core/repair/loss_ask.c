@@ -299,7 +299,8 @@ static bool sweep_block(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 			uint32_t owner, struct mmc_nak *nak)
 {
 	const struct mmc_bitmap *known[] = { claimed, &loss->asked,
-					     &loss->before };
+					     &loss->before, loss->spared };
+	unsigned nknown = loss->spared != NULL ? 4 : 3;
 	const struct mmc_block block =
 		mmc_layout_block(&loss->schedule.layout, owner);
 	uint32_t end = block.first + block_limit(loss, &block);
@@ -308,7 +309,8 @@ static bool sweep_block(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 	if (mmc_bitmap_next_clear(known, 1, from, end).count > 0)
 		loss->missing = true;
 	while (from < end) {
-		struct mmc_run run = mmc_bitmap_next_clear(known, 3, from, end);
+		struct mmc_run run =
+			mmc_bitmap_next_clear(known, nknown, from, end);
 
 		if (run.count == 0)
 			break;

@@ -42,6 +42,7 @@ void mmc_repairer_init(struct mmc_repairer *repairer, uint8_t *memory,
 	repairer->multicast_min = config->multicast_min;
 	repairer->idle = false;
 	repairer->several = false;
+	repairer->pools = false;
 	repairer->resting = false;
 	repairer->unconfirmed = false;
 	repairer->ready_ns = MMC_NEVER_NS;
@@ -158,7 +159,9 @@ static bool want_too(struct mmc_repairer *repairer, uint32_t peer,
 	    mmc_naks_include(&repairer->naks, peer, chunk, &nothers))
 		return false;
 	gather_fully(repairer);
-	if (nothers + 1 < repairer->multicast_min)
+	if (repairer->pools)
+		repairer->nshared += nothers + 1 == repairer->multicast_min;
+	if (repairer->pools || nothers + 1 < repairer->multicast_min)
 		return true;
 	share(repairer, chunk);
 	return false;
@@ -174,7 +177,7 @@ static bool want(struct mmc_repairer *repairer, uint32_t peer, uint32_t chunk,
 	    mmc_bitmap_test(&repairer->before, chunk) ||
 	    was_given(repairer, peer, chunk))
 		return false;
-	if (is_common(repairer, chunk))
+	if (is_common(repairer, chunk) && !repairer->pools)
 		return want_common(repairer, chunk, now_ns);
 	if (mmc_bitmap_test_and_set(&repairer->wanted, chunk))
 		return repairer->gathers
@@ -192,6 +195,8 @@ void mmc_repairer_on_nak(struct mmc_repairer *repairer, uint32_t peer,
 	bool first = repairer->naks.count == 0;
 
 	forget_sent(repairer, now_ns);
+	if (repairer->pools && !first && repairer->naks.items[0].peer != peer)
+		gather_fully(repairer);
 	run.count = 0;
 	for (uint32_t chunk = run.first; chunk < end; chunk++) {
 		bool kept = mmc_naks_has_room(&repairer->naks) &&
@@ -260,9 +265,8 @@ static void count_answer(struct mmc_repairer *repairer, struct mmc_run run)
 			repairer->tally[chunk]++;
 }
 
-/* Records that `run` goes to `peer`, or to all; what others still want stays wanted. */
-static void hand_out(struct mmc_repairer *repairer, uint32_t peer,
-		     struct mmc_run run, uint64_t now_ns)
+void mmc_repairer_hand_out(struct mmc_repairer *repairer, uint32_t peer,
+			   struct mmc_run run, uint64_t now_ns)
 {
 	uint32_t nothers;
 
@@ -341,7 +345,7 @@ bool mmc_repairer_next(struct mmc_repairer *repairer, uint64_t now_ns,
 		*peer = mmc_bitmap_test(&repairer->shared, found.first)
 				? MMC_PEER_ALL
 				: nak.peer;
-		hand_out(repairer, *peer, found, now_ns);
+		mmc_repairer_hand_out(repairer, *peer, found, now_ns);
 		return true;
 	}
 	repairer->idle = true;

@@ -58,9 +58,11 @@ struct mmc_repairer {
 	uint32_t nlost;
 	/* Chunks that were to go to all, each counted once. */
 	uint32_t nshared;
-	bool resting;		  /* something was sent in this resting time */
-	bool unconfirmed;	  /* `shared` has grown since the last NCF */
-	bool several;		  /* two ranks lack the same wanted chunk */
+	bool resting;	  /* something was sent in this resting time */
+	bool unconfirmed; /* `shared` has grown since the last NCF */
+	bool several;	  /* two ranks lack the same wanted chunk */
+	/* Parity answers several ranks at once (pooling.h): no chunk is shared. */
+	bool pools;
 	uint64_t ready_ns;	  /* when the gathering time ends */
 	uint64_t rest_ends_ns;	  /* when this resting time ends */
 	uint64_t gather_ns;	  /* how long a gathering time is */
@@ -117,6 +119,13 @@ void mmc_repairer_on_direct_nak(struct mmc_repairer *repairer, uint32_t peer,
 bool mmc_repairer_next(struct mmc_repairer *repairer, uint64_t now_ns,
 		       uint32_t nchunks_max, uint32_t *peer,
 		       struct mmc_run *run);
+
+/*
+ * Records that `run`, which was asked for, goes to `peer`, or to all for MMC_PEER_ALL. What
+ * others still want stays wanted.
+ */
+void mmc_repairer_hand_out(struct mmc_repairer *repairer, uint32_t peer,
+			   struct mmc_run run, uint64_t now_ns);
 
 /*
  * Returns whether to send an NCF now, which says what will be multicast, so that others

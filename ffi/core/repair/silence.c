@@ -95,6 +95,8 @@ static bool trust(struct mmc_loss *loss, struct mmc_chain *chain,
 	} else {
 		return false;
 	}
+	if (mmc_loss_may_be_mended(loss))
+		mmc_loss_pass_parity(loss, sequence, sequence->told);
 	sequence->heard_ns = now_ns;
 	sequence->late_at_ns = MMC_NEVER_NS;
 	loss->drained = true;

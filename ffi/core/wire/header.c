@@ -50,8 +50,7 @@ int mmc_header_decode(struct mmc_header *header, const uint8_t *bytes,
 		checksum == MMC_CHECKSUM_OFF
 			? words.channel
 			: fold(words.channel ^ words.rest ^ datagram_bytes);
-	if ((uint16_t)difference != 0 ||
-	    (uint32_t)words.rest >= (MMC_INDEX_CONTROL | MMC_INDEX_REPAIR))
+	if ((uint16_t)difference != 0)
 		return -MMC_ECORRUPT;
 	header->channel = words.channel & MMC_CHANNEL_MASK;
 	header->epoch = (uint32_t)(words.rest >> 32);

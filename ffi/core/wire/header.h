@@ -11,6 +11,9 @@
  *     00 index of a chunk, sent for the first time      (30 bits)
  *     01 index of a chunk, sent again as a repair       (30 bits)
  *     10 kind of a control message (see message.h)      (30 bits)
+ *     11 parity chunk of a group of the sender's block: 0, or 1 if it is sent on
+ *        request; the group's number                    (21 bits)
+ *        and the row of parity                          (8 bits)
  *
  * Datagrams on a team's own channel have the index of a control message. Those of kind
  * 0 are probes: the epoch is the subgroup, and padding follows. Those of other kinds
@@ -46,6 +49,13 @@ enum {
 #define MMC_INDEX_REPAIR UINT32_C(0x40000000)
 #define MMC_INDEX_MASK UINT32_C(0x3fffffff)
 
+/* The form of an index, and that of a parity chunk, with the bit for one on request. */
+#define MMC_INDEX_FORM (~MMC_INDEX_MASK)
+#define MMC_INDEX_PARITY (MMC_INDEX_CONTROL | MMC_INDEX_REPAIR)
+#define MMC_INDEX_ON_REQUEST UINT32_C(0x20000000)
+#define MMC_INDEX_GROUP_SHIFT 8
+#define MMC_INDEX_ROW_MASK UINT32_C(0xff)
+
 struct mmc_header {
 	uint64_t channel;
 	uint32_t epoch;
@@ -54,17 +64,31 @@ struct mmc_header {
 
 /* The kinds of datagrams that are counted apart, and that the header alone tells. */
 enum mmc_traffic {
-	MMC_TRAFFIC_MULTICAST, /* chunks that are sent for the first time */
+	MMC_TRAFFIC_MULTICAST, /* chunks for the first time, and their parity */
 	MMC_TRAFFIC_CONTROL,   /* control messages */
-	MMC_TRAFFIC_REPAIR,    /* chunks that are sent again */
+	MMC_TRAFFIC_REPAIR, /* chunks that are sent again, parity on request */
 	MMC_TRAFFIC_COUNT,
 };
+
+/* Return whether a header with this index is a control message's, or a parity chunk's. */
+static inline bool mmc_header_is_control(uint32_t index)
+{
+	return (index & MMC_INDEX_FORM) == MMC_INDEX_CONTROL;
+}
+
+static inline bool mmc_header_is_parity(uint32_t index)
+{
+	return (index & MMC_INDEX_FORM) == MMC_INDEX_PARITY;
+}
 
 /* Returns the kind of a datagram whose header has this index. */
 static inline enum mmc_traffic mmc_header_traffic(uint32_t index)
 {
-	if (index & MMC_INDEX_CONTROL)
+	if (mmc_header_is_control(index))
 		return MMC_TRAFFIC_CONTROL;
+	if (mmc_header_is_parity(index))
+		return index & MMC_INDEX_ON_REQUEST ? MMC_TRAFFIC_REPAIR
+						    : MMC_TRAFFIC_MULTICAST;
 	return index & MMC_INDEX_REPAIR ? MMC_TRAFFIC_REPAIR
 					: MMC_TRAFFIC_MULTICAST;
 }
@@ -79,7 +103,7 @@ void mmc_header_encode(uint8_t *bytes, const struct mmc_header *header,
 /*
  * Reads the header of a received datagram of `datagram_bytes`. Returns 0, -MMC_ESHORT
  * if it is shorter than its header and CRC, or -MMC_ECORRUPT if the 16-bit checksum is
- * wrong or the index is of no known form. `header` is written only on success.
+ * wrong. `header` is written only on success.
  */
 int mmc_header_decode(struct mmc_header *header, const uint8_t *bytes,
 		      size_t datagram_bytes, enum mmc_checksum checksum);

@@ -32,7 +32,8 @@ enum mmc_nonce_class {
 /* Returns the class of a datagram whose header has this index. */
 static inline enum mmc_nonce_class mmc_nonce_class_of(uint32_t index)
 {
-	return index & MMC_INDEX_CONTROL ? MMC_NONCE_CONTROL : MMC_NONCE_CHUNK;
+	return mmc_header_is_control(index) ? MMC_NONCE_CONTROL
+					    : MMC_NONCE_CHUNK;
 }
 
 /* Writes a nonce, MMC_NONCE_BYTES_MAX long. `number` is below 2^63. */

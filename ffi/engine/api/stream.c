@@ -81,11 +81,14 @@ static void limit_silence(struct mmc_team *team)
 
 static int check_options(const struct mmc_stream_options *options)
 {
-	if (options->repair > MMC_REPAIR_READ || options->timeout_ns == 0) {
+	if (options->repair > MMC_REPAIR_READ || options->timeout_ns == 0 ||
+	    options->code_data > MMC_CODE_DATA_MAX ||
+	    options->code_parity > MMC_CODE_PARITY_MAX) {
 		mmc_error_set("invalid options: repair strategy %u, "
-			      "timeout %llu ns",
+			      "timeout %llu ns, code %u,%u",
 			      options->repair,
-			      (unsigned long long)options->timeout_ns);
+			      (unsigned long long)options->timeout_ns,
+			      options->code_data, options->code_parity);
 		return -MMC_EINVAL;
 	}
 	return 0;

@@ -75,6 +75,8 @@ struct mmc_sim_spec {
 	uint32_t chains;
 	uint32_t subgroups;
 	uint32_t repair;
+	uint32_t code_data;
+	uint32_t code_parity;
 	uint32_t checksum;
 	/*
 	 * enum mmc_protect; a stand-in seals, which remembers the nonces (sim/seals.h).
@@ -182,6 +184,9 @@ void mmc_sim_spec_init(struct mmc_sim_spec *spec);
 /* Writes the spec of random case number `seed`: all kinds of networks and mishaps. */
 void mmc_sim_case(uint64_t seed, struct mmc_sim_spec *spec);
 
+/* Writes the spec of mmc_sim_case() with a code, and mostly with losses for it to mend. */
+void mmc_sim_coded_case(uint64_t seed, struct mmc_sim_spec *spec);
+
 /*
  * Writes the spec of random case number `seed` with `nranks_min` to `nranks_max` ranks.
  * Its paths differ, machines may stall, and the network may fail for a while.
@@ -215,6 +220,10 @@ struct mmc_sim_rank {
 	uint64_t read_chunks;
 	uint64_t failed_reads;
 	uint64_t registrations;
+	uint64_t parity_sent;
+	uint64_t parity_used;
+	uint64_t groups_mended;
+	uint64_t fell_back;
 	uint64_t zero_copy_chunks;
 	uint64_t evacuated_chunks;
 	uint64_t rx_forged;

@@ -9,6 +9,10 @@ struct mmc_team;
 struct mmc_stream;
 struct mmc_failure;
 
+/* The most data chunks of a group, and the most parity chunks that are sent unasked. */
+#define MMC_CODE_DATA_MAX 128
+#define MMC_CODE_PARITY_MAX 32
+
 /* The options of a stream, all of which are equal on all ranks. */
 struct mmc_stream_options {
 	uint64_t channel; /* random; the low 16 bits are ignored */
@@ -18,6 +22,12 @@ struct mmc_stream_options {
 	/* All blocks together up to this size are sent before the entry barrier. */
 	uint32_t eager_bytes;
 	uint32_t repair; /* 0 nak, 1 neighbour, 2 read */
+	/*
+	 * The code: of how many data chunks a group has at most, and how many parity chunks
+	 * are sent with it unasked; 0 data chunks: none.
+	 */
+	uint32_t code_data;
+	uint32_t code_parity;
 	/* How long an awaited rank may be silent, or new data fail to arrive. */
 	uint64_t timeout_ns;
 	/* How long an awaited rank may take to enter; 0: as long as it likes. */

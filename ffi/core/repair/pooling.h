@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Answers several ranks that lack different chunks of a group by parity of that group: as
+ * many chunks as the rank needs that lacks most mend the losses of all. That is done
+ * where a repairer would have to send more chunks otherwise. Each parity chunk is of another row,
+ * so that whoever gets it can use it, whatever else it has got.
+ */
+#ifndef MMC_CORE_REPAIR_POOLING_H
+#define MMC_CORE_REPAIR_POOLING_H
+
+#include "core/plan/grouping.h"
+#include "core/repair/repairer.h"
+
+struct mmc_pooling {
+	struct mmc_grouping grouping; /* valid once the flow has begun */
+	uint8_t *rows;	   /* [groups of the block] sent so far on request */
+	uint16_t *lacking; /* [nranks] 0 between calls */
+	uint32_t nsent;	   /* chunks of the block that were multicast */
+};
+
+/*
+ * Returns the bytes of memory that a pooling takes for a block of at most `nchunks` in groups
+ * of `data_chunks`.
+ */
+size_t mmc_pooling_bytes(uint32_t nchunks, uint32_t data_chunks,
+			 uint32_t nranks);
+
+/* Makes a pooling in `memory`, mmc_pooling_bytes() long, and returns it. */
+struct mmc_pooling *mmc_pooling_init(uint8_t *memory, uint32_t nchunks,
+				     uint32_t data_chunks, uint32_t nranks);
+
+/*
+ * Returns whether parity is to be multicast now in the place of chunks that were asked of
+ * `repairer`, which then count as sent. If so, writes the group of its own block, and the
+ * rows, of which there are at most `nrows_max`. To be called before mmc_repairer_next().
+ */
+bool mmc_pooling_next(struct mmc_pooling *pooling,
+		      struct mmc_repairer *repairer, uint32_t nrows_max,
+		      uint64_t now_ns, uint32_t *group, struct mmc_run *rows);
+
+#endif
