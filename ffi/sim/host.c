@@ -12,7 +12,6 @@
 
 /* A host's buffer for control messages: room for about a thousand. */
 #define CONTROL_BYTES UINT64_C(1048576)
-
 #define BYTES_PER_S_PER_MBIT UINT64_C(125000)
 
 /* ---- opening and closing ------------------------------------------------- */
@@ -330,7 +329,7 @@ void mmc_host_on_place_due(struct mmc_host *host)
 	mmc_host_wake_at(host, host->stage->network.now_ns);
 }
 
-/* The NIC carries out a read by itself: only the end of a read wakes the engine. */
+/* Only the end of a read wakes the engine. */
 void mmc_host_on_read_due(struct mmc_host *host)
 {
 	if (host->dead)

@@ -170,39 +170,6 @@ static const char *repair_flaw(const struct mmc_monitor *monitor,
 	return NULL;
 }
 
-/*
- * Checks the numbers of a parity chunk. Which chunks it protects depends on a window, which
- * the monitor does not know; that results are right shows that its payload is.
- */
-static const char *parity_flaw(const struct mmc_monitor *monitor,
-			       const struct mmc_monitor_op *seen,
-			       const struct mmc_wire *wire)
-{
-	const struct mmc_block block =
-		mmc_layout_block(&seen->op->layout, wire->frame->source);
-	bool on_request = (wire->header.index & MMC_INDEX_ON_REQUEST) != 0;
-	uint32_t row = wire->header.index & MMC_INDEX_ROW_MASK;
-	uint32_t group = (wire->header.index & (MMC_INDEX_ON_REQUEST - 1)) >>
-			 MMC_INDEX_GROUP_SHIFT;
-
-	if (monitor->code_data == 0)
-		return "parity although there is no code";
-	if (seen->carried || is_eager(monitor, &seen->op->layout))
-		return "parity of an operation that has no turns";
-	if (wire->frame->peer != MMC_PEER_ALL)
-		return "parity that is not multicast";
-	if ((uint64_t)group * monitor->code_data >= block.nchunks)
-		return "parity of no group";
-	if (!on_request && row >= monitor->code_parity)
-		return "parity of a row that was not asked for";
-	if (row + monitor->code_data >= 255)
-		return "parity of no row";
-	if (wire->body_bytes == 0 ||
-	    wire->body_bytes > seen->op->layout.chunk_bytes)
-		return "parity of a wrong length";
-	return NULL;
-}
-
 static const char *data_flaw(struct mmc_monitor *monitor,
 			     struct mmc_monitor_op *seen,
 			     const struct mmc_wire *wire)
@@ -211,7 +178,7 @@ static const char *data_flaw(struct mmc_monitor *monitor,
 	const char *flaw;
 
 	if (mmc_header_is_parity(wire->header.index))
-		return parity_flaw(monitor, seen, wire);
+		return mmc_wire_parity_flaw(wire, monitor, &seen->op->layout);
 	if (chunk >= seen->op->layout.nchunks)
 		return "no such chunk";
 	flaw = wire->frame->traffic == MMC_TRAFFIC_MULTICAST

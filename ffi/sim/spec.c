@@ -385,19 +385,3 @@ void mmc_sim_case(uint64_t seed, struct mmc_sim_spec *spec)
 	draw_kinds(&prng, spec);
 	draw_periods(&prng, spec);
 }
-
-void mmc_sim_coded_case(uint64_t seed, struct mmc_sim_spec *spec)
-{
-	struct mmc_prng prng = { .state = ~seed };
-
-	mmc_sim_case(seed, spec);
-	spec->zero_copy = 0;
-	spec->code_data = 1 + (uint32_t)scaled(&prng, 6);
-	if (!one_in(&prng, 4))
-		spec->code_parity =
-			between_u32(&prng, 1, mmc_min_u32(8, spec->code_data));
-	if (!one_in(&prng, 4))
-		spec->loss_ppm = (uint32_t)scaled(&prng, 18);
-	if (one_in(&prng, 2))
-		spec->block_bytes *= between(&prng, 1, 8);
-}

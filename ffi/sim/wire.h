@@ -20,4 +20,13 @@ struct mmc_wire {
 const char *mmc_wire_read(struct mmc_wire *wire,
 			  const struct mmc_monitor *monitor);
 
+/*
+ * Returns what is wrong with the numbers of a parity chunk, or NULL. Which chunks it protects
+ * depends on a window, which the monitor does not know; that results are right shows that its
+ * payload is.
+ */
+const char *mmc_wire_parity_flaw(const struct mmc_wire *wire,
+				 const struct mmc_monitor *monitor,
+				 const struct mmc_layout *layout);
+
 #endif

@@ -63,6 +63,7 @@ class Stream:
     words = Words()
 
     def __init__(self, endpoint: Endpoint, config: Config, channel: int) -> None:
+        code_data, code_parity = config.code_chunks
         options = ffi.new(
             "struct mmc_stream_options *",
             {
@@ -71,6 +72,8 @@ class Stream:
                 "window_bytes": config.window_bytes,
                 "eager_bytes": config.eager_bytes,
                 "repair": REPAIRS[_repair_policy(endpoint, config)],
+                "code_data": code_data,
+                "code_parity": code_parity,
                 "timeout_ns": nanoseconds(config.timeout),
                 "entry_timeout_ns": nanoseconds(config.entry_timeout),
                 "late_timeout_ns": nanoseconds(config.late_timeout),

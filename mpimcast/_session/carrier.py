@@ -261,11 +261,25 @@ class Carrier:
         """Return what carries operations with blocks of `nbytes`, and why."""
         path, refused = self.streams.path(), self.streams.refused
         reason = f"{path} ({refused})" if refused else path
+        reason += self._reliability()
         measured = "" if self._choice is None else self._choice.explain(nbytes)
         return Explanation(
             self.streams.team.transport,
             f"{reason}; {measured}" if measured else reason,
             self.streams.team.runner,
+        )
+
+    def _reliability(self) -> str:
+        """Return how losses are made up for if they are not just sent again, and why."""
+        team = self.streams.team
+        data, parity = self.streams.code_chunks
+        if data == 0 or team.transport not in ("udp", "verbs"):
+            return ""
+        if "firmware" in team.runner:
+            return "; losses are sent again, since an adapter's firmware has no codes"
+        return (
+            f"; RELIABILITY=code mends losses by {parity} parity chunks with each "
+            f"{data} chunks"
         )
 
     def counters(self) -> dict[str, int]:

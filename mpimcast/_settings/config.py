@@ -51,6 +51,12 @@ class Config(Options):
             )
         if self.has_proxy:
             self._check_proxy()
+        if self.reliability == "code" and self.zero_copy:
+            raise ConfigError(
+                "RELIABILITY=code mends lost chunks from parity chunks, but with "
+                "ZERO_COPY=on the device would put parity in the places of chunks: leave "
+                "out one of them"
+            )
 
     def _check_proxy(self) -> None:
         """Raise ConfigError if PROGRESS=proxy contradicts another setting."""
@@ -117,6 +123,14 @@ class Config(Options):
     def may_share(self) -> bool:
         """Whether shared memory may carry data where all ranks are on one node."""
         return "shm" in self.transports and self.node_bytes > 0
+
+    @property
+    def code_chunks(self) -> tuple[int, int]:
+        """The data and parity chunks of a group; (0, 0) if there is no code."""
+        if self.reliability != "code":
+            return 0, 0
+        data, parity = map(int, self.code.split(","))
+        return data, parity
 
     @property
     def reason_for_mpi(self) -> str:

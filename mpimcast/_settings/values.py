@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 _SECONDS_MAX = 10**9
 
+# MMC_CODE_DATA_MAX and MMC_CODE_PARITY_MAX.
+CODE_DATA_MAX = 128
+CODE_PARITY_MAX = 32
+
 _SHIFTS = {"": 0, "k": 10, "m": 20, "g": 30}
 
 _WORDS = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
@@ -203,6 +207,25 @@ def name(most: int, *, example: object) -> Values:
         return given
 
     expected = f"nothing, or up to {most} letters, digits, dots, hyphens or underscores"
+    return Values(parse, expected, example)
+
+
+def code(*, example: object) -> Values:
+    """Return the values of a setting that takes an erasure code, such as 32,4."""
+
+    def parse(text: str) -> str:
+        match = re.fullmatch(r"([0-9]+) *, *([0-9]+)", text.strip())
+        if match is None:
+            raise ValueError
+        data, parity = int(match[1]), int(match[2])
+        if not (1 <= data <= CODE_DATA_MAX and parity <= min(data, CODE_PARITY_MAX)):
+            raise ValueError
+        return f"{data},{parity}"
+
+    expected = (
+        f"two numbers K,M: from 1 to {CODE_DATA_MAX} data chunks, and at most as many "
+        f"parity chunks, from 0 to {CODE_PARITY_MAX}"
+    )
     return Values(parse, expected, example)
 
 

@@ -160,7 +160,7 @@ struct mmc_heard {
 	struct mmc_block block; /* its block */
 };
 
-/* The most NAKs kept before all have entered; the sender of a further one asks again. */
+/* The most NAKs kept before all have entered; of others the sender asks again. */
 #define MMC_OP_EARLY_MAX 4
 
 /* A question of a child in the tree of reports: how much some ranks have sent. */
@@ -202,10 +202,7 @@ struct mmc_op {
 	bool right_done; /* the right neighbour has said that it is done */
 	uint8_t alarms;	 /* how often a failure is still to be multicast */
 	struct mmc_backoff asking; /* when to ask the awaited rank next */
-	/*
-	 * A rank that has not entered, for which the awaited rank says that it waits;
-	 * MMC_PEER_NONE: none.
-	 */
+	/* A rank for which the awaited one waits, as it says; MMC_PEER_NONE: none. */
 	uint32_t unentered;
 	uint64_t advanced_ns; /* when the operation last advanced (due.h) */
 	uint64_t due_ns;      /* when something is due (due.h) */
@@ -322,9 +319,7 @@ void mmc_op_on_alive(struct mmc_op *op, uint32_t peer);
  */
 void mmc_op_on_gone(struct mmc_op *op, uint32_t peer);
 
-/*
- * Returns whether the awaited rank has not answered for some seconds, though it exists.
- */
+/* Returns whether the awaited rank exists, but has not answered for some seconds. */
 bool mmc_op_awaits_late(const struct mmc_op *op);
 
 /*

@@ -15,7 +15,6 @@ _SEAL_BYTES = 24
 
 _HEADER = struct.Struct(">QII")
 _CHECKSUM = 0xFFFF
-_CONTROL_OR_REPAIR = 3  # no index begins with both bits
 
 _ETHERNET_BYTES, _IPV4 = 14, 0x0800
 _VLAN, _VLAN_BYTES = 0x8100, 4
@@ -89,7 +88,7 @@ def form_of(payload: bytes, nbytes: int) -> Form | None:
         return None
     word, epoch, index = _HEADER.unpack_from(payload)
     channel = word & ~_CHECKSUM
-    if index >> 30 == _CONTROL_OR_REPAIR or not channel:
+    if not channel:
         return None
     folded = channel ^ (epoch << 32 | index)
     folded ^= folded >> 32

@@ -38,6 +38,12 @@ COUNTERS: dict[str, Counter] = {
     **_traffic("multicast", "in the first transmission of chunks"),
     **_traffic("repair", "in retransmissions of chunks"),
     **_traffic("control", "in control messages, such as barriers, reports and NAKs"),
+    "parity_sent": Counter("chunks", "Parity chunks sent, with chunks or on request."),
+    "parity_used": Counter("chunks", "Parity chunks from which lost ones were mended."),
+    "groups_mended": Counter("groups", "Groups of chunks mended from parity."),
+    "fell_back": Counter(
+        "chunks", "Chunks requested with RELIABILITY=code, since parity was not enough."
+    ),
     "rx_lost_chunks": Counter("chunks", "Chunks found lost, and requested or read."),
     "rx_repaired_chunks": Counter("chunks", "Lost chunks that were then repaired."),
     "rx_duplicate_chunks": Counter("chunks", "Chunks received again, and dropped."),
