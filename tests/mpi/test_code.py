@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""RELIABILITY=code: what is lost is mended, and results are those of the MPI library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from mpi4py import MPI
+
+from mpimcast import ConfigError, Intracomm
+
+Make = Callable[..., Intracomm]
+
+WORLD = MPI.COMM_WORLD
+LOSS = "loss=0.02,seed=3"
+
+
+def gathered(comm: MPI.Intracomm, block: np.ndarray) -> np.ndarray:
+    """Return the result of an Allgather."""
+    result = np.empty(block.size * comm.size, block.dtype)
+    comm.Allgather(block, result)
+    return result
+
+
+@pytest.mark.network
+@pytest.mark.parametrize("code", ["32,4", "8,2", "4,1", "1,1", "16,0", "100,30"])
+@pytest.mark.parametrize("nbytes", [400_001, 70_000])
+def test_losses_are_mended(make_comm: Make, code: str, nbytes: int) -> None:
+    """All bytes are right under loss, of operations one after the other."""
+    rng = np.random.default_rng([WORLD.rank, nbytes])
+    comm = make_comm(fault=LOSS, reliability="code", code=code)
+    for _ in range(4):
+        block = rng.integers(0, 256, nbytes, np.uint8)
+        assert np.array_equal(gathered(comm, block), gathered(WORLD, block))
+        whole = rng.integers(0, 256, nbytes, np.uint8)
+        right = whole.copy()
+        WORLD.Bcast(right, root=WORLD.size - 1)
+        comm.Bcast(whole, root=WORLD.size - 1)
+        assert np.array_equal(whole, right)
+    stats = comm.stats()
+    if comm.size > 1 and not code.endswith(",0"):
+        assert WORLD.allreduce(stats["parity_sent"]) > 0
+        assert WORLD.allreduce(stats["groups_mended"]) > 0
+        assert "RELIABILITY=code" in comm.explain(nbytes).reason
+
+
+@pytest.mark.network
+def test_zero_copy_is_refused(make_comm: Make) -> None:
+    """A code and zero-copy receive exclude each other."""
+    with pytest.raises(ConfigError, match="RELIABILITY=code"):
+        make_comm(zero_copy=True, reliability="code")
