@@ -344,10 +344,10 @@ static void receive_one(struct mmc_stream *stream,
 			   event->nbytes, 1);
 	if (mmc_header_is_control(header->index))
 		receive_message(stream, header, event, body, nbytes, now_ns);
-	else if (mmc_header_is_parity(header->index)
-			 ? !receive_parity(stream, header, event, now_ns)
-			 : !receive_chunk(stream, event->source, header, body,
-					  nbytes, now_ns))
+	else if (!(header->index & MMC_INDEX_CONTROL)
+			 ? !receive_chunk(stream, event->source, header, body,
+					  nbytes, now_ns)
+			 : !receive_parity(stream, header, event, now_ns))
 		mmc_team_note_refusal(stream->team, event, MMC_REFUSED_FOREIGN,
 				      now_ns);
 }
@@ -385,7 +385,7 @@ unsigned mmc_team_receive(struct mmc_team *team, const struct mmc_event *events,
 		return 1;
 	}
 	stream->needs_poll = true;
-	if (header.index <= MMC_INDEX_REPAIR - 1) {
+	if (header.index < MMC_INDEX_REPAIR) {
 		mmc_team_expect(team, &header);
 		count = nevents == 1 ? 1
 				     : mmc_team_find_run(team, events, nevents,

@@ -95,6 +95,7 @@ class Carrier:
         self._nranks = private.Get_size()
         self._choice: Choice | None = None
         self._file = ""
+        self._code_chunks = config.code_chunks
         if config.chooses:
             self._measure(config, private)
         else:
@@ -270,9 +271,9 @@ class Carrier:
         )
 
     def _reliability(self) -> str:
-        """Return how losses are made up for if they are not just sent again, and why."""
+        """Return how losses are made up for unless they are just sent again."""
         team = self.streams.team
-        data, parity = self.streams.code_chunks
+        data, parity = self._code_chunks
         if data == 0 or team.transport not in ("udp", "verbs"):
             return ""
         if "firmware" in team.runner:

@@ -101,11 +101,6 @@ class Streams:
 
     # ---- operations ----------------------------------------------------------
 
-    @property
-    def code_chunks(self) -> tuple[int, int]:
-        """The data and parity chunks of a group; (0, 0) if there is no code."""
-        return self._config.code_chunks
-
     def run(self, collective: Collective) -> None:
         """Run an operation, and return when it has ended."""
         self._check()

@@ -54,8 +54,8 @@ class Config(Options):
         if self.reliability == "code" and self.zero_copy:
             raise ConfigError(
                 "RELIABILITY=code mends lost chunks from parity chunks, but with "
-                "ZERO_COPY=on the device would put parity in the places of chunks: leave "
-                "out one of them"
+                "ZERO_COPY=on the device would put parity in the places of chunks: "
+                "leave out one of them"
             )
 
     def _check_proxy(self) -> None:

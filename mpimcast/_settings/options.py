@@ -137,9 +137,9 @@ class Options:
     reliability: str = _option(
         "repeat",
         values.choice("repeat", "code", example="code"),
-        "how lost chunks are made up for: they are sent again (repeat); or parity chunks "
-        "of an erasure code are sent with them, from which receivers mend what is lost "
-        "(code), which pays off where round trips are long",
+        "how lost chunks are made up for: they are sent again (repeat); or parity "
+        "chunks of an erasure code are sent with them, from which receivers mend what "
+        "is lost (code), which pays off where round trips are long",
     )
     code: str = _option(
         "32,4",

@@ -75,9 +75,58 @@ static void foreign(void)
 	free(at.memory);
 }
 
+/* Checks the description of a group that is ready, and lets it be mended. */
+static void mend(struct at *at, const struct mmc_group *of,
+		 struct mmc_parity ready)
+{
+	struct mmc_mend mend;
+
+	mmc_mender_describe(at->mender, ready, &mend);
+	CHECK_EQ(mend.ndata, of->ndata);
+	CHECK(mend.nlost > 0);
+	CHECK_EQ(mend.last_bytes,
+		 of->first + (of->ndata - 1) * of->stride + 1 == BLOCK_CHUNKS
+			 ? TAIL_BYTES
+			 : CHUNK_BYTES);
+	for (uint32_t i = 0; i < mend.nlost; i++)
+		CHECK(!mmc_bitmap_test(&at->present,
+				       mend.first +
+					       mend.columns[i] * mend.stride));
+	mmc_mender_end(at->mender, ready);
+	for (uint32_t i = 0; i < mend.ndata; i++)
+		place(at, mend.first + i * mend.stride);
+}
+
 /*
- * In random order chunks and parity of a block arrive, some of them never. A group is
- * mended exactly when as much is here as it has chunks, and what is lost is described.
+ * Lets chunks of a group, some again, and parity arrive in random order until as many are
+ * here as it has chunks, or some never. Returns how many are.
+ */
+static uint32_t arrive(struct at *at, struct mmc_prng *prng, uint32_t group,
+		       const struct mmc_group *of)
+{
+	struct mmc_parity ready;
+	uint32_t here = 0;
+
+	for (uint32_t row = 0; here < of->ndata && row < 40; row++) {
+		uint32_t chunk =
+			OWNER * BLOCK_CHUNKS + of->first +
+			(uint32_t)mmc_prng_below(prng, of->ndata) * of->stride;
+
+		CHECK(!mmc_mender_next(at->mender, &ready));
+		if (mmc_prng_below(prng, 2)) {
+			here += !mmc_bitmap_test(&at->claimed, chunk);
+			place(at, chunk);
+		} else {
+			CHECK(keep(at, group, row) >= 0);
+			here++;
+		}
+	}
+	return here;
+}
+
+/*
+ * A group is mended exactly when as much of it is here as it has chunks, and what is lost
+ * is described.
  */
 static void mends_as_soon_as_it_can(void)
 {
@@ -86,54 +135,22 @@ static void mends_as_soon_as_it_can(void)
 
 	for (unsigned n = 0; n < 400; n++) {
 		uint32_t group = (uint32_t)mmc_prng_below(&prng, 9);
-		struct mmc_group of;
 		struct mmc_parity ready;
-		struct mmc_mend mend;
+		struct mmc_group of;
 		struct at at;
-		uint32_t here = 0;
-		bool mended = false;
+		uint32_t here;
 
 		open(&at);
 		of = mmc_grouping_get(&at.mender->grouping, BLOCK_CHUNKS,
 				      group);
-		for (uint32_t row = 0; here < of.ndata && row < 40; row++) {
-			uint32_t i = (uint32_t)mmc_prng_below(&prng, of.ndata);
-			uint32_t chunk =
-				OWNER * BLOCK_CHUNKS + of.first + i * of.stride;
-			bool old = mmc_bitmap_test(&at.claimed, chunk);
-
-			CHECK(!mmc_mender_next(at.mender, &ready));
-			if (mmc_prng_below(&prng, 2)) {
-				here += !old;
-				place(&at, chunk);
-				continue;
-			}
-			CHECK(keep(&at, group, row) >= 0);
-			here++;
-		}
-		while (mmc_mender_next(at.mender, &ready)) {
-			CHECK(!mended);
+		here = arrive(&at, &prng, group, &of);
+		if (mmc_mender_next(at.mender, &ready)) {
 			CHECK_EQ(here, of.ndata);
 			CHECK_EQ(ready.owner, OWNER);
 			CHECK_EQ(ready.group, group);
-			mmc_mender_describe(at.mender, ready, &mend);
-			CHECK_EQ(mend.ndata, of.ndata);
-			CHECK(mend.nlost > 0);
-			CHECK_EQ(mend.last_bytes,
-				 of.first + (of.ndata - 1) * of.stride + 1 ==
-						 BLOCK_CHUNKS
-					 ? TAIL_BYTES
-					 : CHUNK_BYTES);
-			for (uint32_t i = 0; i < mend.nlost; i++)
-				CHECK(!mmc_bitmap_test(
-					&at.present,
-					mend.first +
-						mend.columns[i] * mend.stride));
-			mmc_mender_end(at.mender, ready);
-			mended = true;
+			mend(&at, &of, ready);
 			nmended++;
-			for (uint32_t i = 0; i < mend.ndata; i++)
-				place(&at, mend.first + i * mend.stride);
+			CHECK(!mmc_mender_next(at.mender, &ready));
 		}
 		if (here == of.ndata)
 			CHECK_EQ(at.mender->nheld, 0);

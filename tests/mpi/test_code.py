@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""RELIABILITY=code: what is lost is mended, and results are those of the MPI library."""
+"""RELIABILITY=code mends what is lost; results are those of the MPI library."""
 
 from __future__ import annotations
 

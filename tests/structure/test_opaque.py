@@ -23,7 +23,7 @@ STATEFUL = ("barrier", "flow", "operation", "repair")
 
 # Structs that pass between the core and the rooms above; those rooms may use their
 # fields.
-VALUES = {"mmc_action", "mmc_actions", "mmc_op_config", "mmc_poison"}
+VALUES = {"mmc_action", "mmc_actions", "mmc_mend", "mmc_op_config", "mmc_poison"}
 
 # The engine's files that may use fields: for direct placement they predict from the
 # core's state which chunks arrive.

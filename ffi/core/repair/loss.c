@@ -229,6 +229,20 @@ void mmc_loss_expect_nothing(struct mmc_loss *loss,
 	}
 }
 
+void mmc_loss_gap(struct mmc_loss *loss, uint64_t now_ns)
+{
+	if (loss->gap_ns != MMC_NEVER_NS)
+		return;
+	loss->stirred = true;
+	loss->gap_ns = now_ns + loss->allowance_ns;
+	for (uint32_t c = 0; c < loss->schedule.nchains; c++) {
+		struct mmc_chain *chain = &loss->chains[c];
+
+		for (uint32_t i = 0; i < chain->nsequences; i++)
+			chain->sequences[i].gap_end = chain->sequences[i].end;
+	}
+}
+
 /* ---- what was heard ------------------------------------------------------ */
 
 uint32_t mmc_loss_heard(const struct mmc_loss *loss)

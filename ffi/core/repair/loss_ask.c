@@ -300,7 +300,7 @@ static bool sweep_block(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 {
 	const struct mmc_bitmap *known[] = { claimed, &loss->asked,
 					     &loss->before, loss->spared };
-	unsigned nknown = loss->spared != NULL ? 4 : 3;
+	unsigned nmaps = loss->spared != NULL ? 4 : 3;
 	const struct mmc_block block =
 		mmc_layout_block(&loss->schedule.layout, owner);
 	uint32_t end = block.first + block_limit(loss, &block);
@@ -310,7 +310,7 @@ static bool sweep_block(struct mmc_loss *loss, const struct mmc_bitmap *claimed,
 		loss->missing = true;
 	while (from < end) {
 		struct mmc_run run =
-			mmc_bitmap_next_clear(known, nknown, from, end);
+			mmc_bitmap_next_clear(known, nmaps, from, end);
 
 		if (run.count == 0)
 			break;

@@ -6,20 +6,6 @@
 #include "core/repair/loss.h"
 #include "support/bits.h"
 
-void mmc_loss_gap(struct mmc_loss *loss, uint64_t now_ns)
-{
-	if (loss->gap_ns != MMC_NEVER_NS)
-		return;
-	loss->stirred = true;
-	loss->gap_ns = now_ns + loss->allowance_ns;
-	for (uint32_t c = 0; c < loss->schedule.nchains; c++) {
-		struct mmc_chain *chain = &loss->chains[c];
-
-		for (uint32_t i = 0; i < chain->nsequences; i++)
-			chain->sequences[i].gap_end = chain->sequences[i].end;
-	}
-}
-
 /* Returns whether any chunk in [from, to) of a sequence is missing. */
 static bool has_gap(const struct mmc_sequence *sequence,
 		    const struct mmc_bitmap *claimed, uint32_t from,

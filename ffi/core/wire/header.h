@@ -84,13 +84,13 @@ static inline bool mmc_header_is_parity(uint32_t index)
 /* Returns the kind of a datagram whose header has this index. */
 static inline enum mmc_traffic mmc_header_traffic(uint32_t index)
 {
+	if (!(index & MMC_INDEX_CONTROL))
+		return index & MMC_INDEX_REPAIR ? MMC_TRAFFIC_REPAIR
+						: MMC_TRAFFIC_MULTICAST;
 	if (mmc_header_is_control(index))
 		return MMC_TRAFFIC_CONTROL;
-	if (mmc_header_is_parity(index))
-		return index & MMC_INDEX_ON_REQUEST ? MMC_TRAFFIC_REPAIR
-						    : MMC_TRAFFIC_MULTICAST;
-	return index & MMC_INDEX_REPAIR ? MMC_TRAFFIC_REPAIR
-					: MMC_TRAFFIC_MULTICAST;
+	return index & MMC_INDEX_ON_REQUEST ? MMC_TRAFFIC_REPAIR
+					    : MMC_TRAFFIC_MULTICAST;
 }
 
 /*
