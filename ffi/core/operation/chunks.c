@@ -253,12 +253,14 @@ void mmc_op_on_placed(struct mmc_op *op, uint32_t chunk)
 	op->nplacing--;
 	op->npresent++;
 	mmc_bitmap_publish(&op->present, chunk);
-	mmc_op_note_placed(op, (struct mmc_run){ .first = chunk, .count = 1 });
 	use_placed(op);
 	/* This comes last, so that operations without it need not save registers. */
 	if (mmc_config_is_partial(&op->config))
 		mmc_landing_add(&op->landing,
 				(struct mmc_run){ .first = chunk, .count = 1 });
+	if (mmc_op_may_be_coded(&op->config))
+		mmc_op_note_placed(op, (struct mmc_run){ .first = chunk,
+							 .count = 1 });
 }
 
 /* ---- runs --------------------------------------------------------------- */
@@ -292,8 +294,9 @@ void mmc_op_on_run_placed(struct mmc_op *op, struct mmc_run run)
 	op->nplacing -= run.count;
 	op->npresent += run.count;
 	mmc_bitmap_publish_run(&op->present, run);
-	mmc_op_note_placed(op, run);
 	use_placed(op);
 	if (mmc_config_is_partial(&op->config))
 		mmc_landing_add(&op->landing, run);
+	if (mmc_op_may_be_coded(&op->config))
+		mmc_op_note_placed(op, run);
 }
