@@ -119,6 +119,20 @@ static inline void wake_if_heard(struct mmc_op *op, uint32_t chain)
 	mmc_op_wake_if_stirred(op);
 }
 
+/*
+ * Records that the chunks of `run`, which may be of a group to be mended, are present. Most
+ * operations have no code, and hardly any chunk's group needs mending.
+ */
+__attribute__((noinline, cold)) static void note_placed(struct mmc_op *op,
+							struct mmc_run run)
+{
+	if (!mmc_op_is_coded(op) || op->mender->nheld == 0)
+		return;
+	mmc_mender_placed(op->mender, run);
+	if (op->mender->ready)
+		mmc_op_wake(op);
+}
+
 /* Has chunks that have become present repaired, if others want them, or completes. */
 static inline void use_placed(struct mmc_op *op)
 {
@@ -259,8 +273,7 @@ void mmc_op_on_placed(struct mmc_op *op, uint32_t chunk)
 		mmc_landing_add(&op->landing,
 				(struct mmc_run){ .first = chunk, .count = 1 });
 	if (mmc_op_may_be_coded(&op->config))
-		mmc_op_note_placed(op, (struct mmc_run){ .first = chunk,
-							 .count = 1 });
+		note_placed(op, (struct mmc_run){ .first = chunk, .count = 1 });
 }
 
 /* ---- runs --------------------------------------------------------------- */
@@ -298,5 +311,5 @@ void mmc_op_on_run_placed(struct mmc_op *op, struct mmc_run run)
 	if (mmc_config_is_partial(&op->config))
 		mmc_landing_add(&op->landing, run);
 	if (mmc_op_may_be_coded(&op->config))
-		mmc_op_note_placed(op, run);
+		note_placed(op, run);
 }

@@ -229,12 +229,3 @@ void mmc_op_on_mended(struct mmc_op *op, const struct mmc_action *action)
 		mmc_op_on_placed(op,
 				 mend.first + mend.columns[i] * mend.stride);
 }
-
-void mmc_op_note_placed(struct mmc_op *op, struct mmc_run run)
-{
-	if (!mmc_op_is_coded(op) || op->mender->nheld == 0)
-		return;
-	mmc_mender_placed(op->mender, run);
-	if (op->mender->ready)
-		mmc_op_wake(op);
-}

@@ -116,11 +116,4 @@ bool mmc_op_poll_pooling(struct mmc_op *op, uint64_t now_ns,
 void mmc_op_poll_mends(struct mmc_op *op, uint64_t now_ns,
 		       struct mmc_actions *actions);
 
-/*
- * Records that the chunks of `run`, which may be of a group to be mended, are present. It is
- * cold, since most operations have no code, and hardly any chunk's group needs mending.
- */
-__attribute__((noinline, cold)) void mmc_op_note_placed(struct mmc_op *op,
-							struct mmc_run run);
-
 #endif
