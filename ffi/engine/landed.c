@@ -75,7 +75,7 @@ void mmc_request_end_telling(struct mmc_request *request)
 	request->tells = false;
 }
 
-void mmc_stream_tell_landed(struct mmc_stream *stream)
+void mmc_stream_tell_blocks(struct mmc_stream *stream)
 {
 	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++) {
 		struct mmc_request *request = stream->requests[i];

@@ -15,12 +15,6 @@
 #define MMC_TELLS_OF_PARTS true
 #endif
 
-/* Returns whether any request of an engine tells of its blocks. */
-static inline bool mmc_engine_tells_of_blocks(const struct mmc_engine *engine)
-{
-	return MMC_TELLS_OF_PARTS && engine->ntelling > 0;
-}
-
 /* Returns whether a request tells of its blocks. */
 static inline bool
 mmc_request_tells_of_blocks(const struct mmc_request *request)
@@ -61,6 +55,13 @@ void mmc_request_begin_telling(struct mmc_request *request);
 void mmc_request_end_telling(struct mmc_request *request);
 
 /* Tells of the blocks of a stream's operations that have landed since it told last. */
-void mmc_stream_tell_landed(struct mmc_stream *stream);
+void mmc_stream_tell_blocks(struct mmc_stream *stream);
+
+/* Does so if any request of the engine tells of its blocks. */
+static inline void mmc_stream_tell_landed(struct mmc_stream *stream)
+{
+	if (MMC_TELLS_OF_PARTS && stream->team->engine->ntelling > 0)
+		mmc_stream_tell_blocks(stream);
+}
 
 #endif

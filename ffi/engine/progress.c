@@ -147,8 +147,7 @@ static unsigned take_events(struct mmc_engine *engine, struct mmc_team *team,
 }
 
 /*
- * Breaks the team down if a datagram could not be sent, so that the error is reported
- * at once. No repair can make up for it, as for a loss.
+ * Breaks the team down at once if a datagram could not be sent: no repair makes up for it.
  */
 static void check_sent(struct mmc_team *team, int rv)
 {
@@ -240,8 +239,7 @@ static bool poll_stream(struct mmc_engine *engine, struct mmc_stream *stream,
 	for (uint32_t i = 0; i < actions->count; i++)
 		perform(stream, &actions->items[i], actions);
 	mmc_stream_start_queued(stream, now_ns);
-	if (mmc_engine_tells_of_blocks(engine))
-		mmc_stream_tell_landed(stream);
+	mmc_stream_tell_landed(stream);
 	stream->needs_poll = actions->count > 0;
 	stream->deadline_ns = mmc_epochs_deadline(&stream->epochs);
 	return stream->needs_poll;

@@ -319,11 +319,15 @@ static void receive_message(struct mmc_stream *stream,
 				      now_ns);
 }
 
-/* Takes in a parity chunk. Returns false if it is foreign. */
-static bool receive_parity(struct mmc_stream *stream,
-			   const struct mmc_header *header,
-			   const struct mmc_event *event, uint64_t now_ns)
+/* Takes in a chunk or its parity. Returns false if it is foreign. */
+static bool receive_payload(struct mmc_stream *stream,
+			    const struct mmc_header *header,
+			    const struct mmc_event *event, const uint8_t *body,
+			    uint32_t nbytes, uint64_t now_ns)
 {
+	if (!(header->index & MMC_INDEX_CONTROL))
+		return receive_chunk(stream, event->source, header, body,
+				     nbytes, now_ns);
 	if (mmc_stream_may_code(stream) &&
 	    mmc_stream_receive_parity(stream, header, event, now_ns))
 		return true;
@@ -344,10 +348,7 @@ static void receive_one(struct mmc_stream *stream,
 			   event->nbytes, 1);
 	if (mmc_header_is_control(header->index))
 		receive_message(stream, header, event, body, nbytes, now_ns);
-	else if (!(header->index & MMC_INDEX_CONTROL)
-			 ? !receive_chunk(stream, event->source, header, body,
-					  nbytes, now_ns)
-			 : !receive_parity(stream, header, event, now_ns))
+	else if (!receive_payload(stream, header, event, body, nbytes, now_ns))
 		mmc_team_note_refusal(stream->team, event, MMC_REFUSED_FOREIGN,
 				      now_ns);
 }

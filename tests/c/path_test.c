@@ -29,7 +29,7 @@ static void learns_a_long_round_trip(void)
 	CHECK(path.srtt_ns < 120 * MMC_MS_NS);
 	/* It becomes shorter at once, and longer by and by, as the path does. */
 	mmc_path_round_trip(&path, 5 * MMC_MS_NS);
-	CHECK(path.srtt_ns <= 2 * 5 * MMC_MS_NS + MMC_PATH_SRTT_EXTRA_NS);
+	CHECK(path.srtt_ns <= 2 * 5 * MMC_MS_NS + MMC_PATH_SRTT_SHORT_NS);
 	for (int i = 0; i < 300; i++)
 		mmc_path_round_trip(&path, 200 * MMC_MS_NS);
 	CHECK_EQ(path.srtt_ns, 200 * MMC_MS_NS);
@@ -46,7 +46,7 @@ static void ignores_waits(void)
 	mmc_path_round_trip(&path, 40 * MMC_US_NS);
 	for (int i = 0; i < 50; i++)
 		mmc_path_round_trip(&path, 300 * MMC_MS_NS);
-	CHECK(path.srtt_ns <= 2 * path.shortest_ns + MMC_PATH_SRTT_EXTRA_NS);
+	CHECK(path.srtt_ns <= 2 * path.shortest_ns + MMC_PATH_SRTT_SHORT_NS);
 	CHECK(path.shortest_ns < 100 * MMC_US_NS);
 }
 

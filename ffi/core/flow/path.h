@@ -64,10 +64,10 @@ struct mmc_path {
 #define MMC_PATH_SRTT_MIN_NS (10 * MMC_US_NS)
 
 /*
- * By how much a round trip may be longer than twice the shortest: the rest of a longer
- * one was spent waiting for a processor.
+ * The longest round trip on a path that is not long: of a longer one the rest was spent
+ * waiting for a processor.
  */
-#define MMC_PATH_SRTT_EXTRA_NS (10 * MMC_MS_NS)
+#define MMC_PATH_SRTT_SHORT_NS (10 * MMC_MS_NS)
 
 /* A longer one says nothing of the network: it was spent waiting for a processor. */
 #define MMC_PATH_SRTT_MAX_NS (400 * MMC_MS_NS)
@@ -127,12 +127,24 @@ static inline void mmc_path_set_rate(struct mmc_path *path,
 }
 
 /*
+ * Returns the shortest round trip of a long path, where no measured one is shorter than
+ * that bound; 0 for any other path.
+ */
+static inline uint64_t mmc_path_long_trip_ns(const struct mmc_path *path)
+{
+	return path->shortest_ns > MMC_PATH_SRTT_SHORT_NS ? path->shortest_ns
+							  : 0;
+}
+
+/*
  * Smooths in a measured round trip (gain 1/8, as in RFC 6298). No round trip is shorter
- * than the shortest, so over a long link the first one counts at once.
+ * than the shortest, so on a long path the first one counts at once. On others it may
+ * have waited in queues of its own making.
  */
 static inline void mmc_path_round_trip(struct mmc_path *path, uint64_t rtt_ns)
 {
 	uint64_t shortest_ns = path->shortest_ns;
+	uint64_t long_ns, longest_ns, srtt_ns;
 
 	if (rtt_ns > MMC_PATH_SRTT_MAX_NS)
 		return;
@@ -141,10 +153,10 @@ static inline void mmc_path_round_trip(struct mmc_path *path, uint64_t rtt_ns)
 	if (shortest_ns == 0 || rtt_ns < shortest_ns)
 		shortest_ns = rtt_ns;
 	path->shortest_ns = shortest_ns;
-	path->srtt_ns =
-		mmc_max_u64((7 * path->srtt_ns + rtt_ns) / 8, shortest_ns);
-	path->srtt_ns = mmc_min_u64(path->srtt_ns,
-				    MMC_PATH_SRTT_EXTRA_NS + 2 * shortest_ns);
+	long_ns = mmc_path_long_trip_ns(path);
+	longest_ns = MMC_PATH_SRTT_SHORT_NS + 2 * long_ns;
+	srtt_ns = (7 * path->srtt_ns + mmc_min_u64(rtt_ns, longest_ns)) / 8;
+	path->srtt_ns = mmc_min_u64(mmc_max_u64(srtt_ns, long_ns), longest_ns);
 }
 
 /*

@@ -104,7 +104,7 @@ void mmc_op_begin_flow(struct mmc_op *op, uint64_t now_ns)
 	/* This rank may have measured the first round trip since it began. */
 	uint64_t srtt_ns = mmc_max_u64(mmc_min_u64(terms->srtt_us * MMC_US_NS,
 						   MMC_PATH_SRTT_MAX_NS),
-				       op->config.path->shortest_ns);
+				       mmc_path_long_trip_ns(op->config.path));
 	/*
 	 * The chains are planned before the mode changes below: an eager operation has
 	 * already sent its chunks by its own chains.

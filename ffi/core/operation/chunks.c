@@ -35,25 +35,6 @@ static inline enum mmc_verdict claim(struct mmc_op *op,
 	return MMC_VERDICT_PLACE;
 }
 
-void mmc_op_note_repaired(struct mmc_op *op, const struct mmc_block *block,
-			  uint32_t chunk, uint64_t now_ns)
-{
-	uint32_t chain = mmc_schedule_chain(&op->schedule, block);
-	struct mmc_sequence *sequence =
-		mmc_chain_sequence(&op->repair.loss.chains[chain],
-				   mmc_schedule_turn(&op->schedule, block));
-
-	mmc_loss_on_claimed(&op->repair.loss, chain, sequence,
-			    chunk - block->first,
-			    (struct mmc_run){ .first = chunk, .count = 1 },
-			    now_ns);
-	mmc_watermark_drain(&op->watermark, chain,
-			    op->repair.loss.chains[chain].ndrained);
-	if (op->mode != MMC_OP_UNICAST &&
-	    mmc_bitmap_test(&op->repair.loss.lost, chunk))
-		mmc_count(op->config.counters, MMC_COUNT_RX_REPAIRED_CHUNKS, 1);
-}
-
 /*
  * Takes a chunk that was sent again, by its owner or a rank that this one may ask for
  * it. It is not inlined, since it would slow down the path of all other chunks.
@@ -120,12 +101,14 @@ static inline void wake_if_heard(struct mmc_op *op, uint32_t chain)
 }
 
 /*
- * Records that the chunks of `run`, which may be of a group to be mended, are present. Most
- * operations have no code, and hardly any chunk's group needs mending.
+ * Records that the chunks of `run` are present: they may complete a block that the user
+ * waits for, or be of a group to be mended. Most operations have neither.
  */
 __attribute__((noinline, cold)) static void note_placed(struct mmc_op *op,
 							struct mmc_run run)
 {
+	if (mmc_config_is_partial(&op->config))
+		mmc_landing_add(&op->landing, run);
 	if (!mmc_op_is_coded(op) || op->mender->nheld == 0)
 		return;
 	mmc_mender_placed(op->mender, run);
@@ -269,10 +252,7 @@ void mmc_op_on_placed(struct mmc_op *op, uint32_t chunk)
 	mmc_bitmap_publish(&op->present, chunk);
 	use_placed(op);
 	/* This comes last, so that operations without it need not save registers. */
-	if (mmc_config_is_partial(&op->config))
-		mmc_landing_add(&op->landing,
-				(struct mmc_run){ .first = chunk, .count = 1 });
-	if (mmc_op_may_be_coded(&op->config))
+	if (op->follows_placed)
 		note_placed(op, (struct mmc_run){ .first = chunk, .count = 1 });
 }
 
@@ -308,8 +288,6 @@ void mmc_op_on_run_placed(struct mmc_op *op, struct mmc_run run)
 	op->npresent += run.count;
 	mmc_bitmap_publish_run(&op->present, run);
 	use_placed(op);
-	if (mmc_config_is_partial(&op->config))
-		mmc_landing_add(&op->landing, run);
-	if (mmc_op_may_be_coded(&op->config))
+	if (op->follows_placed)
 		note_placed(op, run);
 }

@@ -253,7 +253,8 @@ void mmc_op_on_message(struct mmc_op *op, uint32_t source,
 	    op->asking.at_ns == MMC_NEVER_NS)
 		mmc_op_ask_soon(op, now_ns);
 	if (mmc_op_has_begun(op) && message->echo_us != 0)
-		mmc_repair_stretch(&op->repair, op->config.path->shortest_ns);
+		mmc_repair_stretch(&op->repair,
+				   mmc_path_long_trip_ns(op->config.path));
 	if (mmc_op_has_begun(op))
 		on_flow_message(op, source, message, now_ns);
 	else if (message->kind == MMC_MESSAGE_NAK ||

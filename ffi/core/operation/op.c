@@ -254,10 +254,16 @@ static void lay_out(struct mmc_op *op, uint8_t *memory)
 			     mmc_repair_bytes(&op->layout, repair.nchains,
 					      config->repair));
 	mmc_repair_init(&op->repair, part, &repair);
-	op->landing_memory = mmc_part_take(&memory, landing_bytes(config));
-	part = mmc_part_take(&memory, parity_bytes(config, &op->layout));
-	if (mmc_op_may_be_coded(config))
+	if (mmc_op_follows_placed(config))
+		op->follows_placed = true;
+	if (mmc_config_is_partial(config))
+		op->landing_memory =
+			mmc_part_take(&memory, landing_bytes(config));
+	if (mmc_op_may_be_coded(config)) {
+		part = mmc_part_take(&memory,
+				     parity_bytes(config, &op->layout));
 		mmc_op_init_parity(op, part);
+	}
 	op->watermark_memory = memory;
 }
 

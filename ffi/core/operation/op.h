@@ -14,6 +14,7 @@
 #include "core/counters.h"
 #include "core/flow/turn.h"
 #include "core/operation/action.h"
+#include "core/operation/config.h"
 #include "core/operation/parts.h"
 #include "core/plan/landing.h"
 #include "core/repair/mender.h"
@@ -77,76 +78,6 @@ enum mmc_op_holding {
 	MMC_OP_NOTHING, /* none: CLOSED was handed out */
 };
 
-/* The arguments with which an operation starts. */
-struct mmc_op_config {
-	uint64_t channel;
-	uint32_t epoch;
-	uint32_t rank;
-	uint32_t nranks;
-	uint64_t signature; /* kind and sizes; equal on all ranks */
-	/*
-	 * The size of each rank's block. With `sole`, only `root` has a block. If
-	 * `blocks_bytes` is not NULL, it has the size of each rank's block instead, and
-	 * is read by mmc_op_footprint() and mmc_op_init() only.
-	 */
-	uint64_t block_bytes;
-	const uint64_t *blocks_bytes; /* [nranks] sizes */
-	bool sole;
-	uint32_t root;
-	uint32_t chunk_bytes;
-	uint32_t nchains;      /* or MMC_CHAINS_AUTO */
-	uint32_t window_bytes; /* what this rank can buffer */
-	uint32_t source_bytes; /* what it can buffer of a single sender */
-	/* All blocks together up to this size may be sent before all have entered. */
-	uint64_t eager_bytes;
-	/*
-	 * Of operations that are that small, and whose blocks are equal, the entry
-	 * barrier carries the blocks if no round brings more; MMC_PARTS_MAX at most.
-	 */
-	uint32_t carried_bytes;
-	/* Ranks may take this operation for a bare Bcast (carried.h); this rank does. */
-	bool may_be_bare;
-	bool is_bare;
-	/* A block up to this size is copied, and the copy serves repairs. */
-	uint64_t retain_bytes;
-	uint32_t code_data; /* data chunks of a group; 0: no code (parity.h) */
-	uint32_t
-		code_parity; /* parity chunks that are sent unasked with them */
-	/* Epochs back to the last one that is done on this rank. */
-	uint32_t lag_epochs;
-	enum mmc_repair repair;
-	bool control_is_reliable; /* messages are hardly ever lost */
-	/* Chunks sent in one go; 0: as many as the path suggests (train.h). */
-	uint32_t batch_chunks;
-	/* The chunks that the transport sends as one train; 0: it sends none. */
-	uint32_t train_chunks;
-	/* The most that one read of others' memory brings. */
-	uint32_t read_bytes;
-	/* The generation of this rank's adverts; 0: others cannot read its memory. */
-	uint64_t generation;
-	uint64_t timeout_ns;	   /* see struct mmc_stream_options */
-	uint64_t entry_timeout_ns; /* 0: none */
-	uint64_t late_timeout_ns;  /* 0: none */
-	bool inquires;	 /* the transport can tell whether a rank exists */
-	bool unattended; /* ranks answer only inside calls of the library */
-	bool partial;	 /* mmc_config_is_partial() is to be asked */
-	uint64_t seed;	 /* of random delays */
-	struct mmc_path *path;	       /* outlives the operation */
-	struct mmc_counters *counters; /* outlive the operation */
-};
-
-/* Returns whether the user asks which blocks have landed. */
-static inline bool mmc_config_is_partial(const struct mmc_op_config *config)
-{
-#ifdef MMC_BARE
-	/* Who has a processor without an operating system for runner sees only the end. */
-	(void)config;
-	return false;
-#else
-	return config->partial;
-#endif
-}
-
 /*
  * Keeps the results of the look-ups for a chunk. The next chunk often has the same
  * sender, and then needs no look-up.
@@ -193,9 +124,10 @@ struct mmc_op {
 	uint8_t *schedule_memory;
 	uint8_t *watermark_memory;
 	uint8_t *landing_memory;
-	uint32_t npresent; /* how many chunks are present */
-	uint32_t nplacing; /* chunks claimed and not yet present */
-	uint32_t nsending; /* chunks handed out and not yet sent */
+	uint32_t npresent;   /* how many chunks are present */
+	uint32_t nplacing;   /* chunks claimed and not yet present */
+	uint32_t nsending;   /* chunks handed out and not yet sent */
+	bool follows_placed; /* mmc_op_follows_placed() */
 	enum mmc_op_mode mode;
 	enum mmc_op_holding holding;
 	bool left_told;	 /* the left neighbour knows that this rank is done */

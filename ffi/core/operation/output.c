@@ -181,6 +181,16 @@ static bool send_batch(struct mmc_op *op, uint64_t now_ns,
 }
 
 /*
+ * Counts the last chunk of a span as sent once its parity is. It is not inlined, for the
+ * sake of operations without a code.
+ */
+__attribute__((noinline, cold)) static void count_parity(struct mmc_op *op)
+{
+	op->record.sent_chunks = op->turn.next - mmc_op_owes_parity(op);
+	op->sends = !has_sent_all(op);
+}
+
+/*
  * Sends a batch of this rank's block, or of its parity, if it may. It is only one, so that
  * what arrives meanwhile is received in between.
  */
@@ -196,9 +206,9 @@ bool mmc_op_poll_turn(struct mmc_op *op, uint64_t now_ns,
 		mmc_op_wake(op);
 		return false;
 	}
-	/* The last chunk of a span counts as sent once its parity is. */
-	op->record.sent_chunks = op->turn.next - mmc_op_owes_parity(op);
-	op->sends = !has_sent_all(op);
+	op->sends = !mmc_turn_ended(&op->turn);
+	if (mmc_op_may_be_coded(&op->config))
+		count_parity(op);
 	mmc_op_mark_advanced(op, now_ns);
 	mmc_op_wake_if_stirred(op);
 	/* Otherwise only silence would show that the last chunk was lost. */

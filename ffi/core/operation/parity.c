@@ -116,7 +116,7 @@ bool mmc_op_poll_pooling(struct mmc_op *op, uint64_t now_ns,
 	uint32_t group;
 
 	op->pooling->nsent = op->turn.next;
-	if (!op->repair.repairer.pools ||
+	if (!mmc_repairer_pools(&op->repair.repairer) ||
 	    !mmc_pooling_next(op->pooling, &op->repair.repairer,
 			      MMC_BATCH_CHUNKS_MAX, now_ns, &group, &rows))
 		return false;

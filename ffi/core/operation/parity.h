@@ -40,20 +40,6 @@ void mmc_op_describe_mend(const struct mmc_op *op,
 /* Records that a group was mended, as the action MEND asked for. */
 void mmc_op_on_mended(struct mmc_op *op, const struct mmc_action *action);
 
-/*
- * Returns whether a code was asked for. An adapter's processor has none: it asks for none, and
- * what only codes need is not linked.
- */
-static inline bool mmc_op_may_be_coded(const struct mmc_op_config *config)
-{
-#ifdef MMC_BARE
-	(void)config;
-	return false;
-#else
-	return config->code_data > 0;
-#endif
-}
-
 /* ---- for the rest of the operation ----------------------------------------- */
 
 /*

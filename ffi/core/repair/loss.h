@@ -20,10 +20,7 @@
 #include "core/repair/policy.h"
 #include "support/prng.h"
 
-/*
- * How many chunks may be asked for by direct NAKs at first: few, since the repairs for
- * all ranks may share a queue.
- */
+/* Direct NAKs ask for few chunks at first: repairs for all ranks may share a queue. */
 #define MMC_LOSS_DIRECT_CHUNKS 32
 
 struct mmc_loss {

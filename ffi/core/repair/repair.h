@@ -67,8 +67,9 @@ void mmc_repair_expect_nothing(struct mmc_repair_state *repair,
 			       uint64_t now_ns);
 
 /*
- * Allows for a round trip that takes longer than was known when the flow began: answers
- * do not come earlier, and requests for what was just sent cross it on their way.
+ * Allows for the round trip of a long path, which was not known when the flow began; 0
+ * for any other path. Answers do not come earlier, and requests for what was just sent
+ * cross it on their way.
  */
 static inline void mmc_repair_stretch(struct mmc_repair_state *repair,
 				      uint64_t trip_ns)

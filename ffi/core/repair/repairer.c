@@ -159,9 +159,10 @@ static bool want_too(struct mmc_repairer *repairer, uint32_t peer,
 	    mmc_naks_include(&repairer->naks, peer, chunk, &nothers))
 		return false;
 	gather_fully(repairer);
-	if (repairer->pools)
+	if (mmc_repairer_pools(repairer))
 		repairer->nshared += nothers + 1 == repairer->multicast_min;
-	if (repairer->pools || nothers + 1 < repairer->multicast_min)
+	if (mmc_repairer_pools(repairer) ||
+	    nothers + 1 < repairer->multicast_min)
 		return true;
 	share(repairer, chunk);
 	return false;
@@ -177,7 +178,7 @@ static bool want(struct mmc_repairer *repairer, uint32_t peer, uint32_t chunk,
 	    mmc_bitmap_test(&repairer->before, chunk) ||
 	    was_given(repairer, peer, chunk))
 		return false;
-	if (is_common(repairer, chunk) && !repairer->pools)
+	if (is_common(repairer, chunk) && !mmc_repairer_pools(repairer))
 		return want_common(repairer, chunk, now_ns);
 	if (mmc_bitmap_test_and_set(&repairer->wanted, chunk))
 		return repairer->gathers
@@ -195,7 +196,8 @@ void mmc_repairer_on_nak(struct mmc_repairer *repairer, uint32_t peer,
 	bool first = repairer->naks.count == 0;
 
 	forget_sent(repairer, now_ns);
-	if (repairer->pools && !first && repairer->naks.items[0].peer != peer)
+	if (mmc_repairer_pools(repairer) && !first &&
+	    repairer->naks.items[0].peer != peer)
 		gather_fully(repairer);
 	run.count = 0;
 	for (uint32_t chunk = run.first; chunk < end; chunk++) {

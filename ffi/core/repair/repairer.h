@@ -62,13 +62,24 @@ struct mmc_repairer {
 	bool unconfirmed; /* `shared` has grown since the last NCF */
 	bool several;	  /* two ranks lack the same wanted chunk */
 	/* Parity answers several ranks at once (pooling.h): no chunk is shared. */
-	bool pools;
+	bool pools;		  /* mmc_repairer_pools() is to be asked */
 	uint64_t ready_ns;	  /* when the gathering time ends */
 	uint64_t rest_ends_ns;	  /* when this resting time ends */
 	uint64_t gather_ns;	  /* how long a gathering time is */
 	uint64_t rest_ns;	  /* how long a resting time is */
 	struct mmc_backoff phase; /* ends a phase and begins the next */
 };
+
+/* Returns whether parity answers several ranks at once, which needs a code. */
+static inline bool mmc_repairer_pools(const struct mmc_repairer *repairer)
+{
+#ifdef MMC_BARE
+	(void)repairer;
+	return false;
+#else
+	return repairer->pools;
+#endif
+}
 
 /* Returns the bytes of memory that a repairer of `nchunks` chunks takes. */
 size_t mmc_repairer_bytes(uint32_t nchunks);

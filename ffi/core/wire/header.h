@@ -49,8 +49,7 @@ enum {
 #define MMC_INDEX_REPAIR UINT32_C(0x40000000)
 #define MMC_INDEX_MASK UINT32_C(0x3fffffff)
 
-/* The form of an index, and that of a parity chunk, with the bit for one on request. */
-#define MMC_INDEX_FORM (~MMC_INDEX_MASK)
+/* The form of a parity chunk, and the bit for one on request. */
 #define MMC_INDEX_PARITY (MMC_INDEX_CONTROL | MMC_INDEX_REPAIR)
 #define MMC_INDEX_ON_REQUEST UINT32_C(0x20000000)
 #define MMC_INDEX_GROUP_SHIFT 8
@@ -73,12 +72,12 @@ enum mmc_traffic {
 /* Return whether a header with this index is a control message's, or a parity chunk's. */
 static inline bool mmc_header_is_control(uint32_t index)
 {
-	return (index & MMC_INDEX_FORM) == MMC_INDEX_CONTROL;
+	return index - MMC_INDEX_CONTROL < MMC_INDEX_REPAIR;
 }
 
 static inline bool mmc_header_is_parity(uint32_t index)
 {
-	return (index & MMC_INDEX_FORM) == MMC_INDEX_PARITY;
+	return index >= MMC_INDEX_PARITY;
 }
 
 /* Returns the kind of a datagram whose header has this index. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Nonces that are unique by construction. Each sender has a key of its own, and numbers
- * what it seals: chunks, whether sent for the first time or again, and control messages
- * apart from them. No number comes twice, whatever is in the datagram:
+ * what it seals: chunks, whether sent for the first time or again, and apart from them
+ * control messages and parity chunks. No number comes twice, whatever is in the datagram:
  *
  *      0          4            8                        16
  *     | 0 u32    | rank u32   | class 1 bit, number     |
@@ -32,8 +32,7 @@ enum mmc_nonce_class {
 /* Returns the class of a datagram whose header has this index. */
 static inline enum mmc_nonce_class mmc_nonce_class_of(uint32_t index)
 {
-	return mmc_header_is_control(index) ? MMC_NONCE_CONTROL
-					    : MMC_NONCE_CHUNK;
+	return index & MMC_INDEX_CONTROL ? MMC_NONCE_CONTROL : MMC_NONCE_CHUNK;
 }
 
 /* Writes a nonce, MMC_NONCE_BYTES_MAX long. `number` is below 2^63. */
