@@ -5,6 +5,7 @@
 #include "core/operation/due.h"
 #include "core/operation/parity.h"
 #include "core/operation/repair.h"
+#include "core/operation/repaired.h"
 #include "support/bits.h"
 
 /*

@@ -6,7 +6,7 @@
 #include "core/operation/due.h"
 #include "core/operation/liveness.h"
 #include "core/operation/parity.h"
-#include "core/operation/repair.h"
+#include "core/operation/repaired.h"
 #include "core/operation/silence.h"
 #include "support/assert.h"
 

@@ -180,10 +180,7 @@ static bool send_batch(struct mmc_op *op, uint64_t now_ns,
 	return true;
 }
 
-/*
- * Counts the last chunk of a span as sent once its parity is. It is not inlined, for the
- * sake of operations without a code.
- */
+/* Counts the last chunk of a span as sent once its parity is: rarely, so it is cold. */
 __attribute__((noinline, cold)) static void count_parity(struct mmc_op *op)
 {
 	op->record.sent_chunks = op->turn.next - mmc_op_owes_parity(op);

@@ -3,6 +3,7 @@
 
 #include "core/operation/due.h"
 #include "core/operation/repair.h"
+#include "core/operation/repaired.h"
 #include "support/assert.h"
 #include "support/bits.h"
 #include "support/memory.h"

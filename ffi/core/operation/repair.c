@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/operation/repair.h"
+#include "core/operation/repaired.h"
 
 #include "core/operation/parity.h"
 #include "core/operation/silence.h"
@@ -19,14 +20,6 @@ void mmc_op_send_run(struct mmc_op *op, uint32_t peer, struct mmc_run run,
 }
 
 /* ---- what is lost -------------------------------------------------------- */
-
-void mmc_op_update_drained(struct mmc_op *op)
-{
-	op->repair.loss.drained = false;
-	for (uint32_t c = 0; c < op->schedule.nchains; c++)
-		mmc_watermark_drain(&op->watermark, c,
-				    op->repair.loss.chains[c].ndrained);
-}
 
 static void tell_nak(struct mmc_op *op, const struct mmc_nak *nak,
 		     struct mmc_actions *actions)
@@ -154,23 +147,4 @@ void mmc_op_poll_advert(struct mmc_op *op, struct mmc_actions *actions)
 		mmc_actions_add(actions, MMC_ACTION_REGISTER, op);
 	else if (mmc_advertiser_take_advert(advertiser))
 		mmc_op_tell_advert(op, actions);
-}
-
-void mmc_op_note_repaired(struct mmc_op *op, const struct mmc_block *block,
-			  uint32_t chunk, uint64_t now_ns)
-{
-	uint32_t chain = mmc_schedule_chain(&op->schedule, block);
-	struct mmc_sequence *sequence =
-		mmc_chain_sequence(&op->repair.loss.chains[chain],
-				   mmc_schedule_turn(&op->schedule, block));
-
-	mmc_loss_on_claimed(&op->repair.loss, chain, sequence,
-			    chunk - block->first,
-			    (struct mmc_run){ .first = chunk, .count = 1 },
-			    now_ns);
-	mmc_watermark_drain(&op->watermark, chain,
-			    op->repair.loss.chains[chain].ndrained);
-	if (op->mode != MMC_OP_UNICAST &&
-	    mmc_bitmap_test(&op->repair.loss.lost, chunk))
-		mmc_count(op->config.counters, MMC_COUNT_RX_REPAIRED_CHUNKS, 1);
 }

@@ -32,20 +32,10 @@ void mmc_op_poll_repairer(struct mmc_op *op, uint64_t now_ns,
 void mmc_op_poll_advert(struct mmc_op *op, struct mmc_actions *actions);
 
 /*
- * Tells flow control how many chunks of each chain take no more room in receive
- * buffers: those that are here, late or lost.
- */
-void mmc_op_update_drained(struct mmc_op *op);
-
-/*
  * Adds to `actions`, which must have room, that the chunks of `run` are sent to `peer`,
  * or to all for MMC_PEER_ALL. With `repair`, they are sent again.
  */
 void mmc_op_send_run(struct mmc_op *op, uint32_t peer, struct mmc_run run,
 		     bool repair, struct mmc_actions *actions);
-
-/* Accounts for a chunk of `block` that was claimed as a repair, by a read or as mended. */
-void mmc_op_note_repaired(struct mmc_op *op, const struct mmc_block *block,
-			  uint32_t chunk, uint64_t now_ns);
 
 #endif
