@@ -81,6 +81,59 @@ static inline void check_send(struct world *world,
 	epoch->nsending += action->run.count;
 }
 
+/* Checks that parity to send is of a group of this rank's that is here as a whole. */
+static inline void check_parity(struct world *world,
+				const struct mmc_action *action)
+{
+	const struct mmc_op *op = action->op;
+	const struct mmc_grouping *grouping = &op->mender->grouping;
+	struct epoch *epoch = &world->epoch[op->config.epoch];
+	struct mmc_group group;
+
+	MMC_ASSERT(mmc_op_is_coded(op) && !epoch->over);
+	MMC_ASSERT(action->first <
+		   mmc_grouping_count(grouping, op->own.nchunks));
+	MMC_ASSERT(action->run.count > 0);
+	MMC_ASSERT(action->run.first + action->run.count <=
+		   mmc_grouping_rows(grouping));
+	group = mmc_op_own_group(op, action->first);
+	for (uint32_t i = 0; i < group.ndata; i++)
+		MMC_ASSERT(mmc_bitmap_test(&op->present,
+					   group.first + i * group.stride));
+	epoch->nsending += action->run.count;
+}
+
+/*
+ * Mends a group, which must lack what is mended, and nothing else. The parity for it must
+ * lie in slots of its own.
+ */
+static inline void mend(struct world *world, const struct mmc_action *action)
+{
+	struct mmc_op *op = action->op;
+	struct mmc_bitmap *present = &op->present;
+	uint32_t nabsent = 0;
+	struct mmc_mend mend;
+
+	MMC_ASSERT(!world->epoch[op->config.epoch].over);
+	mmc_op_describe_mend(op, action, &mend);
+	for (uint32_t i = 0; i < mend.ndata; i++)
+		nabsent +=
+			!mmc_bitmap_test(present, mend.first + i * mend.stride);
+	MMC_ASSERT(mend.nlost > 0 && mend.nlost == nabsent);
+	for (uint32_t i = 0; i < mend.nlost; i++) {
+		uint32_t chunk = mend.first + mend.columns[i] * mend.stride;
+
+		MMC_ASSERT(mend.columns[i] < mend.ndata);
+		MMC_ASSERT(mmc_bitmap_test(&op->claimed, chunk));
+		MMC_ASSERT(!mmc_bitmap_test(present, chunk));
+		MMC_ASSERT(mend.slots[i] < mmc_op_slots(&op->config));
+		for (uint32_t other = 0; other < i; other++)
+			MMC_ASSERT(mend.slots[other] != mend.slots[i] &&
+				   mend.rows[other] != mend.rows[i]);
+	}
+	mmc_op_on_mended(op, action);
+}
+
 /* Forgets the reads of a failed operation; if it is `done`, there are none. */
 static inline void forget_reads(struct world *world, uint32_t epoch, bool done)
 {
@@ -164,6 +217,12 @@ static inline void carry_out(struct world *world,
 		break;
 	case MMC_ACTION_SEND:
 		check_send(world, action);
+		break;
+	case MMC_ACTION_PARITY:
+		check_parity(world, action);
+		break;
+	case MMC_ACTION_MEND:
+		mend(world, action);
 		break;
 	case MMC_ACTION_DONE:
 	case MMC_ACTION_FAILED:

@@ -9,7 +9,29 @@
 #include "core/operation/carried.h"
 #include "op_world.h"
 
-/* Delivers a chunk, and checks what the core decides about it. */
+/* Delivers a parity chunk, and checks that it is kept only where a group lacks chunks. */
+static inline void bring_parity(struct world *world, struct mmc_op *op,
+				uint32_t source, uint32_t index,
+				uint32_t nbytes)
+{
+	uint32_t nheld;
+	int slot;
+
+	if (op == NULL)
+		return;
+	nheld = op->mender == NULL ? 0 : op->mender->nheld;
+	slot = mmc_op_on_parity(op, source, index, nbytes, world->now_ns);
+	if (slot < 0)
+		return;
+	MMC_ASSERT((uint32_t)slot < mmc_op_slots(&op->config));
+	MMC_ASSERT(op->mender->nheld == nheld + 1);
+	MMC_ASSERT(nbytes <= CHUNK_BYTES);
+	MMC_ASSERT(!world->epoch[op->config.epoch].over);
+	MMC_ASSERT(mmc_op_on_parity(op, source, index, nbytes, world->now_ns) ==
+		   MMC_UNKEPT_USELESS);
+}
+
+/* Delivers a chunk of data or parity, and checks what the core decides about it. */
 static inline void bring_chunk(struct world *world)
 {
 	uint32_t source = take(&world->input, 1) % world->config.nranks;
@@ -22,6 +44,15 @@ static inline void bring_chunk(struct world *world)
 	uint32_t owner;
 	uint32_t chunk;
 
+	if (form & 8) {
+		/* Of a single byte, half is the group's number, and half the row's. */
+		if (!(form & 1))
+			index = (index >> 4) << MMC_INDEX_GROUP_SHIFT |
+				(index & 15);
+		bring_parity(world, op, source, index | MMC_INDEX_PARITY,
+			     nbytes);
+		return;
+	}
 	index = (index & MMC_INDEX_MASK) | (form & 4 ? MMC_INDEX_REPAIR : 0);
 	chunk = index & MMC_INDEX_MASK;
 	if (op == NULL || world->nplacing == PLACING_MAX)

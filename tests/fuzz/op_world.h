@@ -4,6 +4,7 @@
 #define MMC_TESTS_OP_WORLD_H
 
 #include "core/operation/epochs.h"
+#include "core/operation/parity.h"
 #include "fuzz.h"
 #include "support/memory.h"
 
@@ -113,6 +114,8 @@ static inline void shape(struct world *world)
 		.nchains = take(input, 1) % (nranks + 1),
 		.window_bytes = take(input, 2),
 		.eager_bytes = flags & 1 ? 1000 : 0,
+		.code_data = flags & 128 ? 1 + block_bytes % 5 : 0,
+		.code_parity = block_bytes / 5 % 3,
 		.carried_bytes = block_bytes & 1 ? 30 : 0,
 		.retain_bytes = flags & 2 ? 1000 : 0,
 		.repair = flags & 16  ? MMC_REPAIR_READ

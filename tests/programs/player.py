@@ -14,6 +14,7 @@ from program import SHARES_MAX, Op, Program, Step, order
 from typing_extensions import Self
 
 import mpimcast
+from mpimcast import HostedPrequest
 
 STRIDE = 3  # from item to item in buffers with gaps
 POISON = -1
@@ -185,7 +186,7 @@ def _testsome(requests: list[MPI.Request]) -> None:
 
 def _testall(requests: list[MPI.Request]) -> None:
     # MPICH's Testall raises, or crashes, on MPICH's own persistent requests.
-    if any(type(request) is MPI.Prequest for request in requests):
+    if any(isinstance(request, HostedPrequest) for request in requests):
         MPI.Request.Waitall(requests)
         return
     while not MPI.Request.Testall(requests):

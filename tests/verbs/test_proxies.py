@@ -18,6 +18,7 @@ from bench.guest.guest import Guest
 NRANKS = 4
 SIZES = [1, CHUNK_BYTES + 1, 100_000]
 EVERY = {"sizes": SIZES, "kinds": KINDS, "forms": FORMS, "in_place": True}
+NOPS = len(KINDS) * len(FORMS)
 LOSS = losing([1, 2], "loss 10%")
 
 # By name, the ranks that have a proxy.
@@ -44,7 +45,7 @@ def test_operations(guest: Guest, *, long: bool) -> None:
     ]
     for outcomes in play(guest, games):
         for outcome in outcomes:
-            assert outcome.total("epochs") == NRANKS * len(SIZES) * 9
+            assert outcome.total("epochs") == NRANKS * len(SIZES) * NOPS
             assert outcome.dropped > 0
             outcome.check()
             assert outcome.total("read_chunks") > 0, outcome
@@ -94,7 +95,7 @@ def test_several_ranks_a_host(guest: Guest) -> None:
     # The ranks of host 0 and of host 1.
     games = [game(len(places), rounds, proxied=range(4))]
     for outcome in play(guest, games, places=places)[0]:
-        assert outcome.total("node_operations") == len(places) * len(SIZES) * 9
+        assert outcome.total("node_operations") == len(places) * len(SIZES) * NOPS
         assert outcome.dropped > 0
         outcome.check()
 
