@@ -224,6 +224,7 @@ class _Making:
         _, told = together(introduction.private, introduction.config, self._create)
         rails, refusals, labels = map(list, zip(*told, strict=True))
         team.runner = runner.in_words(self._runner, labels)
+        team.has_firmware = "firmware" in labels
         if team.shared is not None and not team.path:
             team.path = team.shared.path(rails)
         assert self._stream is not None  # noqa: S101 -- no rank has failed

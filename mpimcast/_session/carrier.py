@@ -276,7 +276,7 @@ class Carrier:
         data, parity = self._code_chunks
         if data == 0 or team.transport not in ("udp", "verbs"):
             return ""
-        if "firmware" in team.runner:
+        if team.has_firmware:
             return "; losses are sent again, since an adapter's firmware has no codes"
         return (
             f"; RELIABILITY=code mends losses by {parity} parity chunks with each "

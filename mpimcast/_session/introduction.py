@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import os
 import secrets
@@ -35,7 +36,8 @@ class Introduction:
     private : Private
         The communicator.
     config : Config
-        The settings.
+        The settings. Once all ranks have told each other what they can, they are
+        without RELIABILITY=code if the firmware of some rank's adapter has no codes.
     shares : bool
         Whether ranks of one node may share memory.
     pair : bool
@@ -75,6 +77,8 @@ class Introduction:
             self.private, self.config, lambda: (None, self._fact())
         )
         check_wire(self.facts)
+        if any(fact["uncoded"] for fact in self.facts):
+            self.config = dataclasses.replace(self.config, reliability="repeat")
         names = {fact["team"] for fact in self.facts}
         if self._team is not None and names == {self._team.name}:
             self.known = self._team
@@ -182,6 +186,7 @@ def introduce(config: Config, team: str = "") -> dict[str, Any]:
         "qkey": secrets.randbelow(2**31),
         "devices": bool(accelerators.loaded()),
         "unprotected": _unprotected(config),
+        "uncoded": config.reliability != "repeat" and _has_firmware(config),
     }
 
 
@@ -192,15 +197,24 @@ def _unprotected(config: Config) -> dict[str, str]:
     """
     if config.protect == "off":
         return {}
-    from mpimcast._native import protection, proxy
+    from mpimcast._native import protection
 
     missing = protection.missing()
-    runner = None
-    with contextlib.suppress(TransportError):  # which comes again when it is needed
-        runner = proxy.find(config.proxy_name) if config.has_proxy else None
-    if runner is not None and runner.kind == "firmware":
+    if _has_firmware(config):
         return dict.fromkeys(missing, "the firmware of its adapter protects none")
     return missing
+
+
+def _has_firmware(config: Config) -> bool:
+    """Return whether firmware of an adapter runs operations: it has few abilities."""
+    if not config.has_proxy:
+        return False
+    from mpimcast._native import proxy
+
+    runner = None
+    with contextlib.suppress(TransportError):  # which comes again when it is needed
+        runner = proxy.find(config.proxy_name)
+    return runner is not None and runner.kind == "firmware"
 
 
 def host_key() -> str:

@@ -65,11 +65,14 @@ class Team:
         As in `Means`.
     runner : str
         What runs the ranks' operations over the network, in words.
+    has_firmware : bool
+        Whether the firmware of an adapter runs some rank's.
     deserted : bool
         Whether some rank no longer answers, as found on any communicator.
     """
 
     runner = ""
+    has_firmware = False
     deserted = False
 
     def __init__(self, comm: MPI.Intracomm, config: Config, means: Means) -> None:

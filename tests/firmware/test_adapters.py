@@ -52,7 +52,7 @@ CASES = (
     Case("dma", 1, "stops or test_large or (test_settings and odd)"),
     Case("dma", 3, f"{LOSSES} and all"),
     Case("uc", 1, "test_large or derived"),
-    Case("uc", 2, f"explain_adapters or many or ({LOSSES} and all)"),
+    Case("uc", 2, f"adapters or many or ({LOSSES} and all)"),
 )
 # Whether the device places payloads, and whether it writes them as they arrive.
 WAYS = {"copy": (False, False), "dma": (True, False), "uc": (True, True)}

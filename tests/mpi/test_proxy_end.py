@@ -43,6 +43,20 @@ def test_explain_adapters(make_proxied: Make, adapter: str) -> None:
     assert "host on rank 0" in said
 
 
+@pytest.mark.parametrize("who", WHO)
+def test_no_codes_beside_adapters(
+    make_proxied: Make, adapter: str, who: str, seed: int
+) -> None:
+    """If any rank has an adapter, no rank sends parity, and all say so."""
+    if not adapter:
+        pytest.skip("runs with --adapter")
+    comm = make_proxied(who, reliability="code", fault=f"loss=0.05,seed={seed}")
+    require_two_ranks(comm)
+    gather_and_check(comm)
+    assert "adapter's firmware has no codes" in str(comm.explain(5000))
+    assert comm.stats()["parity_sent"] == 0
+
+
 def test_explain(make_proxied: Make, proxies: Proxies) -> None:
     """Each rank names the proxy and its process, and tells ranks apart that differ."""
     comms = {who: make_proxied(who) for who in WHO}
