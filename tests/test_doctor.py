@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 import support
 
+from mpimcast._native import codec
+
 DOCTOR = ("-m", "mpimcast", "doctor")
 LIMIT_S = 60
 NRANKS = 3
@@ -136,6 +138,28 @@ def test_no_interface(transport: str, status: int) -> None:
     assert code == status, said
     assert "nosuch0" in said
     assert "not tested: no transport" in " ".join(said.split())
+
+
+@pytest.mark.parametrize("found", [True, False])
+def test_codec(found: bool, tmp_path: Path) -> None:
+    """With RELIABILITY=code the report says whether ISA-L is there, else what to do."""
+    if found and codec.missing():
+        support.skip_or_fail(codec.missing())
+    (tmp_path / "libisal.so.2").write_text("This is no library.")
+    said = support.run(
+        [sys.executable, *DOCTOR, "nodes", "--json", "-"],
+        limit_s=LIMIT_S,
+        MPIMCAST_RELIABILITY="code",
+        **({} if found else {"LD_LIBRARY_PATH": str(tmp_path)}),
+    )
+    document = json.loads(said)
+    codes = document["nodes"][0]["erasure_codes"]
+    assert codes["codec"] == ("ISA-L" if found else "tables")
+    notes = [each for each in document["findings"] if "ISA-L" in each["what"]]
+    assert [each["severity"] for each in notes] == ([] if found else ["note"])
+    for each in notes:
+        assert f"{tmp_path}/libisal.so.2" in each["what"]
+        assert "apt install libisal2" in each["mend"]
 
 
 def test_misspelt_variable() -> None:

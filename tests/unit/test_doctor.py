@@ -229,6 +229,7 @@ def node(name: str, **changes: Any) -> dict[str, Any]:
         "root": False,
         "cores": 8,
         "cpus": {"0": [0], "1": [1]},
+        "erasure_codes": None,
         **changes,
     }
 
@@ -245,6 +246,7 @@ def test_equal_nodes() -> None:
 
 
 PORT = {"state": "active", "link_layer": "Ethernet", "mtu_bytes": 4096}
+TABLES = {"codec": "tables", "reason": "libisal.so.2: no such file"}
 
 
 @pytest.mark.parametrize(
@@ -258,8 +260,12 @@ PORT = {"state": "active", "link_layer": "Ethernet", "mtu_bytes": 4096}
         ({"cpus": {"0": [3], "1": [3]}}, "degraded", "--bind-to core"),
         ({"cores": 1, "cpus": {"0": [0], "1": [0]}}, "note", "fewer ranks"),
         ({"rdma": {"ports": [PORT]}}, "note", "ibv_devinfo"),
+        ({"erasure_codes": TABLES}, "note", "on n1: apt install libisal2"),
     ],
-    ids=["mtu", "jumbo", "subnet", "igmp", "buffers", "bound", "crowded", "rdma"],
+    ids=[
+        *("mtu", "jumbo", "subnet", "igmp", "buffers"),
+        *("bound", "crowded", "rdma", "codes"),
+    ],
 )
 def test_different_node(changes: dict[str, Any], severity: str, mend: str) -> None:
     """The finding names the node that differs from the others, and how to fix it."""
@@ -280,6 +286,16 @@ def test_locked_memory() -> None:
     (finding,) = compare(nodes, ttl=1)
     assert finding.node == "n1"
     assert "ulimit -l unlimited" in finding.mend
+
+
+def test_no_codec() -> None:
+    """What all nodes lack is one finding, with the reason; what they have is none."""
+    (finding,) = compare([node(each, erasure_codes=TABLES) for each in NODES], ttl=1)
+    assert finding.node == ""
+    assert TABLES["reason"] in finding.what
+    assert "on every node: apt install libisal2" in finding.mend
+    able = {"codec": "ISA-L", "reason": None}
+    assert not [*compare([node(each, erasure_codes=able) for each in NODES], ttl=1)]
 
 
 # ---- links ---------------------------------------------------------------------

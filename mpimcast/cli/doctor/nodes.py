@@ -12,7 +12,7 @@ from mpimcast._native.transport import Udp
 from mpimcast._session.introduction import draft_of, introduce
 from mpimcast._support.naming import usual_and_deviants
 from mpimcast.cli.doctor.finding import Finding
-from mpimcast.cli.info import rdma
+from mpimcast.cli.info import codes, rdma
 from mpimcast.errors import Error
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def _facts(config: Config) -> Facts:
         "root": os.geteuid() == 0,
         "cores": os.cpu_count(),
         "cpus": sorted(os.sched_getaffinity(0)),
+        "erasure_codes": codes.gather() if config.reliability != "repeat" else None,
     }
 
 
@@ -129,6 +130,7 @@ def compare(nodes: Sequence[Facts], *, ttl: int) -> Iterator[Finding]:
         yield from _igmp(wired)
     yield from _ports(nodes)
     yield from _buffers(nodes)
+    yield from _codecs(nodes)
     for node in nodes:
         yield from _limits(node)
         yield from _cpus(node)
@@ -232,6 +234,22 @@ def _buffers(nodes: Sequence[Facts]) -> Iterator[Finding]:
             f"receive buffers are smaller than they could be on {len(small)} "
             f"node{'' if len(small) == 1 else 's'}",
             f"sysctl -w net.core.rmem_max={_BUFFER_BYTES}",
+        )
+
+
+def _codecs(nodes: Sequence[Facts]) -> Iterator[Finding]:
+    """Report which nodes lack ISA-L, if codes are used."""
+    reasons = {
+        node["name"]: node["erasure_codes"]["reason"]
+        for node in nodes
+        if node["erasure_codes"] and node["erasure_codes"]["codec"] != "ISA-L"
+    }
+    everywhere = len(reasons) == len(nodes)
+    for name, reason in list(reasons.items())[: 1 if everywhere else None]:
+        yield _note(
+            "" if everywhere else name,
+            f"parity is computed without ISA-L, more slowly: {reason}",
+            f"on {'every node' if everywhere else name}: {codes.INSTALL}",
         )
 
 

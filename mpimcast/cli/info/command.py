@@ -60,7 +60,7 @@ def gather(config: Config) -> dict[str, Any]:
     mpi = _mpi()
     try:
         from mpimcast._native import core
-        from mpimcast.cli.info import rdma
+        from mpimcast.cli.info import codes, rdma
     except ImportError as error:
         why = f"mpimcast's C library cannot be loaded: {error}"
         wire_version = None
@@ -78,7 +78,7 @@ def gather(config: Config) -> dict[str, Any]:
         verbs = _verbs(config)
         shm = _shm(config)
         protecting = _protecting()
-        coding = _coding()
+        coding = codes.gather()
         runner = _runner(config)
     transports = [shm, verbs, _udp(interfaces), mpi]
     # Whatever carries the data, ranks find each other by the MPI library.
@@ -149,14 +149,6 @@ def _print_protection(found: dict[str, Any], wanted: str) -> None:
         print(f"  {name}: usable")
     for name, why in found["missing"].items():
         print(f"  {name}: not usable; {why}")
-
-
-def _coding() -> dict[str, Any]:
-    """Return what computes erasure codes, and why not ISA-L if that is missing."""
-    from mpimcast._native import codec
-
-    why = codec.missing()
-    return {"codec": "tables" if why else "ISA-L", "reason": why or None}
 
 
 def _print_codes(found: dict[str, Any]) -> None:
