@@ -196,7 +196,8 @@ class Pair:
 def connect(comm: MPI.Intracomm, peer: int, *, tag: int = 0, **settings: Any) -> Pair:
     """Connect this rank with another one. Both of them call this, and no other.
 
-    It waits for the peer. Ranks that connect with several others do so by
+    It waits for the peer, in the MPI library and so without a limit: ENTRY_TIMEOUT and
+    WARN_AFTER count for messages only. Ranks that connect with several others do so by
     `connect_all`, or they may wait for each other in a circle.
 
     Parameters
@@ -238,11 +239,8 @@ def connect(comm: MPI.Intracomm, peer: int, *, tag: int = 0, **settings: Any) ->
     if isinstance(comm, Handle):
         settings = {**given(comm), **settings}
     config = Config.read(settings)
-    rank, size = comm.Get_rank(), comm.Get_size()
-    if not (hasattr(peer, "__int__") and 0 <= int(peer) < size and peer != rank):
-        raise MPI.Exception(MPI.ERR_RANK)
-    low, high = sorted((rank, int(peer)))
-    return Pair(_opened(_couple(comm, low, high, tag), (low, high), config))
+    numbers = _numbers(comm, peer)
+    return Pair(_opened(_couple(comm, numbers, tag), numbers, config))
 
 
 def connect_all(
@@ -302,10 +300,22 @@ def _opened(
     return state
 
 
-def _couple(comm: MPI.Intracomm, low: int, high: int, tag: int) -> MPI.Intracomm:
+def _numbers(comm: MPI.Intracomm, peer: int) -> tuple[int, int]:
+    """Return the numbers of this rank and of its peer, the lower one first.
+
+    Raise MPI.Exception if the peer is not another rank of `comm`.
+    """
+    rank, size = comm.Get_rank(), comm.Get_size()
+    if not (hasattr(peer, "__int__") and 0 <= int(peer) < size and peer != rank):
+        raise MPI.Exception(MPI.ERR_RANK)
+    low, high = sorted((rank, int(peer)))
+    return low, high
+
+
+def _couple(comm: MPI.Intracomm, numbers: tuple[int, int], tag: int) -> MPI.Intracomm:
     """Return a communicator of the MPI library for two ranks of another one."""
     whole = comm.Get_group()
-    group = whole.Incl([low, high])
+    group = whole.Incl(numbers)
     try:
         return MPI.Intracomm(MPI.Intracomm.Create_group(comm, group, tag))
     finally:
