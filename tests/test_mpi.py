@@ -76,6 +76,17 @@ def test_proxies_under_mpich(nranks: int, chosen: str) -> None:
 
 
 @pytest.mark.timeout(run_mpi.RUN_LIMIT_S + 30)
+@pytest.mark.parametrize("nranks", [pytest.param(2, marks=pytest.mark.long), 5])
+def test_pairs_under_mpich(nranks: int) -> None:
+    """Messages between two ranks pass under MPICH, too, where each has many peers."""
+    status, report = run_mpi.run_size(
+        nranks, [], library="mpich", tests=("tests/mpi/test_sdr.py",)
+    )
+    if status != 0:
+        pytest.fail(report, pytrace=False)
+
+
+@pytest.mark.timeout(run_mpi.RUN_LIMIT_S + 30)
 @pytest.mark.parametrize("nranks", [pytest.param(2, marks=pytest.mark.long), 3])
 def test_requests_under_mpich(nranks: int) -> None:
     """The tests of requests pass under MPICH too, whose own requests they then wrap."""

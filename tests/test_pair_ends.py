@@ -6,9 +6,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support import TIMED_OUT, mpirun, run_unchecked
+from support import BIN, MPICH_BIN, TIMED_OUT, mpirun, run_unchecked
 
 LIMIT_S = 60
+
+# With these options other ranks go on when a rank is killed. MPICH ends all ranks of
+# its host, so each is started as if on a different one.
+RECOVERY = {
+    BIN: ("--enable-recovery",),
+    MPICH_BIN: (
+        *("-disable-auto-cleanup", "-launcher", "fork"),
+        *("-hosts", "127.0.0.1:1,127.0.0.2:1,127.0.0.3:1"),
+    ),
+}
+LIBRARIES = pytest.mark.parametrize("bin_folder", RECOVERY, ids=["openmpi", "mpich"])
 
 # Rank 2 sends to rank 0, and is killed amid its messages. Ranks 0 and 1 go on.
 KILLED = """
@@ -94,34 +105,37 @@ except mpimcast.RankLeft as error:
 
 
 def finished(
-    folder: Path, code: str, nranks: int, *options: str
+    folder: Path, code: str, nranks: int, *options: str, bin_folder: Path
 ) -> tuple[set[str], str]:
     """Run a program; return the ranks that have come to its end, and its output."""
     program = folder / "program.py"
     program.write_text(code.format(folder=folder))
-    status, output = run_unchecked(
-        [*mpirun(nranks, *options), program], limit_s=LIMIT_S, cwd=folder
-    )
+    launcher = mpirun(nranks, *options, bin_folder=bin_folder)
+    status, output = run_unchecked([*launcher, program], limit_s=LIMIT_S, cwd=folder)
     assert status != TIMED_OUT, output
     return {path.name for path in folder.iterdir()} - {"program.py"}, output
 
 
+@LIBRARIES
 @pytest.mark.timeout(LIMIT_S + 30)
-def test_a_killed_rank(tmp_path: Path) -> None:
+def test_a_killed_rank(bin_folder: Path, tmp_path: Path) -> None:
     """Its peer gets an error that names it, and other pairs of the peer go on."""
-    ranks, output = finished(tmp_path, KILLED, 3, "--enable-recovery")
+    options = RECOVERY[bin_folder]
+    ranks, output = finished(tmp_path, KILLED, 3, *options, bin_folder=bin_folder)
     assert {"0", "1"} <= ranks, output
 
 
+@LIBRARIES
 @pytest.mark.timeout(LIMIT_S + 30)
-def test_a_pair_left_open(tmp_path: Path) -> None:
+def test_a_pair_left_open(bin_folder: Path, tmp_path: Path) -> None:
     """At the program's end what is under way is finished, and the pair closed."""
-    ranks, output = finished(tmp_path, LEFT_OPEN, 2)
+    ranks, output = finished(tmp_path, LEFT_OPEN, 2, bin_folder=bin_folder)
     assert ranks == {"0", "1"}, output
 
 
+@LIBRARIES
 @pytest.mark.timeout(LIMIT_S + 30)
-def test_a_rank_that_exits(tmp_path: Path) -> None:
+def test_a_rank_that_exits(bin_folder: Path, tmp_path: Path) -> None:
     """Its peer, which waits for a message, learns that it has left."""
-    ranks, output = finished(tmp_path, FAILING, 2)
+    ranks, output = finished(tmp_path, FAILING, 2, bin_folder=bin_folder)
     assert ranks == {"0"}, output
