@@ -7,6 +7,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from mpimcast._native import core
+from mpimcast._settings import values
 from mpimcast.cli import arguments, commands
 from mpimcast.cli.sim.choices import add_choices
 from mpimcast.cli.sim.options import (
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 # The most bytes of a datagram besides its payload: our header and checksum, and those
 # of UDP, IPv4 and Ethernet.
 _HEADERS_BYTES = 64
+_CODE = values.code(example="32,4")
 
 
 def make_parser(defaults: Mapping[str, Any]) -> argparse.ArgumentParser:
@@ -58,13 +60,7 @@ def make_parser(defaults: Mapping[str, Any]) -> argparse.ArgumentParser:
         if title == "operations":
             _add_choice(group, "--kind", COLLECTIVES, "allgather", "collective")
         if title == "protocol":
-            _add_choice(group, "--repair", REPAIRS, "nak", "how losses are repaired")
-            _add_choice(
-                group, "--checksum", CHECKSUMS, "header", "what a checksum protects"
-            )
-            _add_choice(
-                group, "--protect", PROTECTS, "off", "how datagrams are protected"
-            )
+            _add_protocol(group)
         if title == "mishaps":
             _add_choice(group, "--outage", OUTAGES, "none", "what an outage affects")
             group.add_argument(
@@ -86,6 +82,31 @@ def _fault(text: str) -> str:
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return text
+
+
+def _code(text: str) -> tuple[int, int]:
+    try:
+        data, parity = str(_CODE.parse(text)).split(",")
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not valid: it must be {_CODE.expected}"
+        ) from None
+    return int(data), int(parity)
+
+
+def _add_protocol(group: Any) -> None:
+    _add_choice(group, "--repair", REPAIRS, "nak", "how losses are repaired")
+    group.add_argument(
+        "--code",
+        type=_code,
+        default=argparse.SUPPRESS,
+        metavar="K,M",
+        help="RELIABILITY=code with this CODE: K data chunks of a group at most, and M "
+        "parity chunks that are sent with it; blocks of one chunk that are --eager "
+        "have none (default: RELIABILITY=repeat)",
+    )
+    _add_choice(group, "--checksum", CHECKSUMS, "header", "what a checksum protects")
+    _add_choice(group, "--protect", PROTECTS, "off", "how datagrams are protected")
 
 
 def _add_choice(
@@ -145,10 +166,11 @@ def _add_runs(made: argparse.ArgumentParser) -> None:
     )
 
 
-def numbers(options: Mapping[str, Any]) -> dict[str, int]:
+def numbers(options: dict[str, Any]) -> dict[str, int]:
     """Return the numbers that stand for the options that were chosen by name.
 
-    Protection excludes zero-copy receive, so a random case gives that up for it.
+    A code is taken out of `options`, since it is two numbers. Protection and codes
+    exclude zero-copy receive, so a random case gives that up for them.
     """
     choices = {
         "kind": COLLECTIVES,
@@ -162,7 +184,10 @@ def numbers(options: Mapping[str, Any]) -> dict[str, int]:
         for field, named in choices.items()
         if field in options
     }
-    if chosen.get("protect") and "zero_copy" not in options:
+    if "code" in options:
+        chosen["code_data"], chosen["code_parity"] = options.pop("code")
+    excludes = chosen.get("protect") or chosen.get("code_data")
+    if excludes and "zero_copy" not in options:
         chosen["zero_copy"] = 0
     return chosen
 
@@ -186,8 +211,12 @@ def conflict(spec: Mapping[str, Any]) -> str:
         return f"--switches {spec['nswitches']}: there are only {nranks} ranks"
     if spec["stall_ns"] and spec["stall_ns"] >= spec["stall_period_ns"]:
         return "--stall must be less than --stall-period"
-    if spec["protect"] and spec["zero_copy"]:
-        return "--protect: chunks that are checked first cannot be received --zero-copy"
+    for name, field, which in (
+        ("--protect", "protect", "chunks that are checked first"),
+        ("--code", "code_data", "chunks that parity may mend"),
+    ):
+        if spec[field] and spec["zero_copy"]:
+            return f"{name}: {which} cannot be received --zero-copy"
     datagram_bytes = spec["chunk_bytes"] + _HEADERS_BYTES
     for name, field in (("--queue", "queue_bytes"), ("--buffer", "buffer_bytes")):
         if spec[field] < datagram_bytes:

@@ -30,6 +30,7 @@ def report(spec: Plain, result: Plain, wall_s: float) -> list[str]:
         f"time      {result['time_ns'] / 1000:.1f} us, {slowest_us:.1f} us the slowest",
         f"link time {link_us:.1f} us for the payload that a rank receives in each",
         f"chunks    {lost} lost, {repaired} repaired, {fetched} of them read",
+        *parity(spec, result),
         *_laws(result["figures"]),
         f"simulated {result['datagrams']} deliveries in {wall_s:.2f} s",
         "",
@@ -43,6 +44,22 @@ def report(spec: Plain, result: Plain, wall_s: float) -> list[str]:
     else:
         lines.append("every property held")
     return lines
+
+
+def parity(spec: Plain, result: Plain) -> list[str]:
+    """Return the line about parity; none if no operation had a code."""
+    if not spec["code_data"]:
+        return []
+    sent, used, mended, fell_back = (
+        sum(rank[name] for rank in result["ranks"])
+        for name in ("parity_sent", "parity_used", "groups_mended", "fell_back")
+    )
+    return [
+        (
+            f"parity    {sent} chunks sent, {used} used; {mended} groups mended, "
+            f"{fell_back} chunks requested all the same"
+        )
+    ]
 
 
 def _laws(figures: Plain) -> list[str]:

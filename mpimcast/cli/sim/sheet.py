@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpimcast.cli.sim.choices import collective
 from mpimcast.cli.sim.figures import row
-from mpimcast.cli.sim.report import table
+from mpimcast.cli.sim.report import parity, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +41,7 @@ def sheet(comparison: Comparison, choices: Choices, spec: dict[str, Any]) -> lis
         f"fabric    {choices.fabric}: {sizes}, {len(fabric.links.links)} links",
         f"ranks     {blocks}{beside}; {choices.placement}, {seeds}",
         f"bound     {_us(comparison.bound_ns)} us, by what must pass a rank's links",
+        *parity(spec, comparison.first),
         *([_SEVERAL] if choices.nseeds > 1 else []),
         "",
         *table([_HEAD[0] + _HEAD[1], *_rows(rows, ground.link_names())]),
