@@ -96,7 +96,7 @@ bench: packages .venv/dev .venv-mpich/installed .venv-gloo/installed ## measure 
 	$(PY) -m bench $(CELLS)
 	$(PY) -m bench.fidelity | tee build/bench/fidelity.md
 
-scale: .venv/dev ## study how the protocol scales, on simulated fabrics; half an hour
+scale: .venv/dev ## study how the protocol scales, on simulated fabrics; 45 minutes
 	$(PY) -m bench.scale
 
 baseline: packages .venv/dev ## measure anew the costs of chunks and operations that tests compare with

@@ -24,7 +24,7 @@ RESULTS = ROOT / "bench/results/scale"
 
 QUESTIONS = (
     *("traffic", "times", "overlap", "choices", "chains"),
-    *("losses", "broadcasts", "groups", "limits"),
+    *("losses", "codes", "broadcasts", "groups", "limits"),
 )
 
 

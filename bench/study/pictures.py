@@ -169,3 +169,32 @@ def broadcasts(
         panels[0].set_ylabel("time, us")
         legend(figure, panels[0])
         return save(figure, folder / "broadcasts.png", "Broadcasts on a Clos network.")
+
+
+def codes(
+    panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]],
+    probabilities: Sequence[float],
+    folder: Path,
+) -> Picture:
+    """Draw simulated and expected times in ms against the loss, a panel a title."""
+    with rc_context(STYLE):
+        figure, all_axes = _figure(len(panels))
+        for axes, (title, curves) in zip(all_axes, panels.items(), strict=True):
+            for name, times in curves.items():
+                simulated, expected = zip(*times, strict=True)
+                (line,) = axes.plot(
+                    probabilities, simulated, "o-", markersize=4, label=name
+                )
+                axes.plot(probabilities, expected, "--", color=line.get_color())
+            axes.set_xscale("log")
+            axes.set_xlabel("loss")
+            make_y_logarithmic(axes)
+            axes.set_title(title)
+        all_axes[0].set_ylabel("time, ms")
+        legend(figure, all_axes[0])
+        return save(
+            figure,
+            folder / "codes.png",
+            "The time of 1 MiB at 1 Gbit/s and a round trip of 25 ms: simulated, and "
+            "dashed as the rule expects it.",
+        )
