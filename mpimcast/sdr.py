@@ -10,7 +10,7 @@ Reliability Architecture for Planetary Scale RDMA Communication" (arXiv 2505.053
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mpi4py import MPI
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from mpimcast.requests import Request
+
+# How lost chunks of a message are made up for.
+Reliability = Literal["repeat", "code"]
 
 __all__ = ["Pair", "connect", "connect_all"]
 
@@ -69,7 +72,9 @@ class Pair:
         path = self._state.path() or "closed"
         return f"<mpimcast.sdr.Pair of ranks {self.rank} and {self.peer}: {path}>"
 
-    def Send(self, buf: BufSpec) -> None:  # noqa: N802 -- mpi4py's name
+    def Send(  # noqa: N802 -- mpi4py's name
+        self, buf: BufSpec, *, reliability: Reliability | None = None
+    ) -> None:
         """Send a message.
 
         It begins once the peer has called ``Recv`` or ``Irecv`` for it, and returns
@@ -80,16 +85,22 @@ class Pair:
         ----------
         buf
             The data, in any form that mpi4py takes.
+        reliability
+            How lost chunks of this message are made up for, ``"repeat"`` or ``"code"``,
+            whatever the pair was connected with; a code needs a pair with
+            RELIABILITY=code or auto.
 
         Raises
         ------
+        ConfigError
+            If the pair has no such `reliability`. Nothing was sent then.
         Error
             If the message failed, for example since the peer receives another size,
             or has ended. The pair cannot be used any more then.
         MPI.Exception
             If `buf` is not valid, as in mpi4py.
         """
-        self._state.send(buf)
+        self._state.send(buf, reliability)
 
     def Recv(self, buf: BufSpec) -> None:  # noqa: N802 -- mpi4py's name
         """Receive the next message.
@@ -108,7 +119,9 @@ class Pair:
         """
         self._state.receive(buf)
 
-    def Isend(self, buf: BufSpec) -> Request:  # noqa: N802 -- mpi4py's name
+    def Isend(  # noqa: N802 -- mpi4py's name
+        self, buf: BufSpec, *, reliability: Reliability | None = None
+    ) -> Request:
         """Start a ``Send``; return a request at once.
 
         Parameters
@@ -116,6 +129,8 @@ class Pair:
         buf
             As for ``Send``. The program must not write to it until the request is
             complete.
+        reliability
+            As for ``Send``.
 
         Returns
         -------
@@ -125,13 +140,15 @@ class Pair:
 
         Raises
         ------
+        ConfigError
+            As ``Send`` does.
         Error
             If an earlier message failed, or the MPI library lacks
             ``MPI.THREAD_MULTIPLE``. If this message fails, the request raises it.
         MPI.Exception
             If `buf` is not valid, as in mpi4py.
         """
-        return self._state.start_sending(buf)
+        return self._state.start_sending(buf, reliability)
 
     def Irecv(self, buf: BufSpec) -> Request:  # noqa: N802 -- mpi4py's name
         """Start a ``Recv``; return a request at once.

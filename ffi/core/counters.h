@@ -52,8 +52,9 @@
 	X(RX_UNPARKED_DATAGRAMS, "rx_unparked_datagrams")                           \
 	/* NAKs dropped: too early, or for more than can be lacking. */             \
 	X(RX_UNKEPT_REQUESTS, "rx_unkept_requests")                                 \
-	/* Operations started, and those that ran without multicast. */             \
+	/* Operations started, those with a code, and those without multicast. */   \
 	X(EPOCHS, "epochs")                                                         \
+	X(CODED_EPOCHS, "coded_epochs")                                             \
 	X(UNICAST_EPOCHS, "unicast_epochs")                                         \
 	/* Time in each stage, summed over operations. */                           \
 	X(ENTRY_NS, "entry_ns")                                                     \

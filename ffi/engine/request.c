@@ -59,6 +59,21 @@ static uint32_t carried_bytes(const struct mmc_team *team)
 		       : MMC_PARTS_MAX * MMC_PART_BYTES;
 }
 
+/* Sets what the core needs to know of the code of an operation. */
+static void configure_code(const struct mmc_stream_options *options,
+			   const struct mmc_operation *operation,
+			   struct mmc_op_config *config)
+{
+	config->code_data = options->code_data;
+	config->code_parity = options->code_parity;
+	config->reliability = options->code_auto ? MMC_RELIABILITY_AUTO
+						 : MMC_RELIABILITY_CODE;
+	if (operation->reliability == MMC_MESSAGE_REPEAT)
+		config->reliability = MMC_RELIABILITY_DECIDE_REPEAT;
+	else if (operation->reliability == MMC_MESSAGE_CODE)
+		config->reliability = MMC_RELIABILITY_DECIDE_CODE;
+}
+
 /* Returns what the core needs to know of an operation before it starts. */
 static struct mmc_op_config op_config(const struct mmc_stream *stream,
 				      const struct mmc_operation *operation)
@@ -81,9 +96,6 @@ static struct mmc_op_config op_config(const struct mmc_stream *stream,
 		.batch_chunks = team->endpoint->batch_datagrams,
 		.train_chunks = team->endpoint->train_datagrams,
 		.eager_bytes = options->eager_bytes,
-		.code_data = mmc_stream_may_code(stream) ? options->code_data
-							 : 0,
-		.code_parity = options->code_parity,
 		.carried_bytes = carried_bytes(team),
 		.retain_bytes = RETAIN_BYTES,
 		.repair = (enum mmc_repair)options->repair,
@@ -98,6 +110,8 @@ static struct mmc_op_config op_config(const struct mmc_stream *stream,
 			 mmc_epochs_last(&stream->epochs)),
 	};
 	mmc_operation_configure(operation, team->options.nranks, &config);
+	if (mmc_stream_may_code(stream))
+		configure_code(options, operation, &config);
 	return config;
 }
 

@@ -32,4 +32,5 @@ void mmc_sim_coded_case(uint64_t seed, struct mmc_sim_spec *spec)
 		spec->loss_ppm = scaled(&prng, 18);
 	if (one_in(&prng, 2))
 		spec->block_bytes *= 1 + mmc_prng_below(&prng, 8);
+	spec->code_auto = one_in(&prng, 3);
 }

@@ -39,11 +39,13 @@ static struct mmc_schedule schedule_of(const struct mmc_sim_spec *spec,
 	uint8_t *memory = malloc(mmc_schedule_bytes(layout) + 1);
 	struct mmc_schedule schedule = { .nchains = 1, .window_chunks = 1 };
 
-	if (spec->code_data > 0) {
-		window_bytes = mmc_grouping_window(
-			spec->code_data, spec->code_parity, window_bytes);
-		source_bytes = mmc_grouping_window(
-			spec->code_data, spec->code_parity, source_bytes);
+	if (mmc_terms_code(&seen->terms)) {
+		uint32_t parity = mmc_terms_parity(&seen->terms);
+
+		window_bytes = mmc_grouping_window(spec->code_data, parity,
+						   window_bytes);
+		source_bytes = mmc_grouping_window(spec->code_data, parity,
+						   source_bytes);
 	}
 	if (memory != NULL && layout->nchunks > 0)
 		mmc_schedule_init(&schedule, memory, layout, seen->nchains,

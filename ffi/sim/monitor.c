@@ -240,6 +240,8 @@ static void count_control(struct mmc_monitor *monitor,
 			seen->window_bytes, message->record.terms.window_bytes);
 		seen->source_bytes = mmc_min_u32(
 			seen->source_bytes, message->record.terms.source_bytes);
+		mmc_terms_want(&seen->terms,
+			       mmc_terms_wanted(&message->record.terms));
 	}
 	if (message->kind == MMC_MESSAGE_REPORT)
 		seen->nchains = message->nitems;

@@ -30,11 +30,12 @@ struct mmc_monitor_op {
 	bool carried;		 /* messages have carried its blocks */
 	bool *done;	/* per rank: it says it is done, and was checked */
 	bool *released; /* per rank: the user has its buffers back */
-	uint32_t window_bytes; /* the least window_bytes named by a rank */
-	uint32_t source_bytes; /* the least source_bytes named by a rank */
-	uint32_t nchains;      /* chains, as in the reports */
-	uint32_t *control;     /* per rank: control datagrams not excused */
-	uint32_t *excused;     /* per rank: control about stalled ranks */
+	uint32_t window_bytes;	/* the least window_bytes named by a rank */
+	uint32_t source_bytes;	/* the least source_bytes named by a rank */
+	struct mmc_terms terms; /* with the merged term `parity` alone */
+	uint32_t nchains;	/* chains, as in the reports */
+	uint32_t *control;	/* per rank: control datagrams not excused */
+	uint32_t *excused;	/* per rank: control about stalled ranks */
 };
 
 struct mmc_monitor {

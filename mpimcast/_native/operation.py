@@ -132,6 +132,10 @@ class Description:
         else:
             self.set_addresses(send, recv, offsets_bytes)
 
+    def decide(self, reliability: str) -> None:
+        """Have lost chunks made up for by ``"repeat"`` or ``"code"`` on all ranks."""
+        self.c.reliability = getattr(lib, f"MMC_MESSAGE_{reliability.upper()}")
+
     def report_blocks(self) -> None:
         """Have the operation tell which blocks have landed, see `NativeLanding`."""
         self.c.partial = 1

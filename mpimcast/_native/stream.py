@@ -74,6 +74,7 @@ class Stream:
                 "repair": REPAIRS[_repair_policy(endpoint, config)],
                 "code_data": code_data,
                 "code_parity": code_parity,
+                "code_auto": config.reliability == "auto",
                 "timeout_ns": nanoseconds(config.timeout),
                 "entry_timeout_ns": nanoseconds(config.entry_timeout),
                 "late_timeout_ns": nanoseconds(config.late_timeout),

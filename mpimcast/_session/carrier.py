@@ -95,7 +95,7 @@ class Carrier:
         self._nranks = private.Get_size()
         self._choice: Choice | None = None
         self._file = ""
-        self._code_chunks = config.code_chunks
+        self._config = config
         if config.chooses:
             self._measure(config, private)
         else:
@@ -273,14 +273,23 @@ class Carrier:
     def _reliability(self) -> str:
         """Return how losses are made up for unless they are just sent again."""
         team = self.streams.team
-        data, parity = self._code_chunks
-        if data == 0 or team.transport not in ("udp", "verbs"):
+        config = self._config
+        if not config.may_code or team.transport not in ("udp", "verbs"):
             return ""
         if team.has_firmware:
             return "; losses are sent again, since an adapter's firmware has no codes"
+        data, parity = config.code_chunks
+        if config.reliability == "code":
+            return (
+                f"; RELIABILITY=code mends losses by {parity} parity chunks with each "
+                f"{data} chunks"
+            )
+        found = self.streams.counters()
         return (
-            f"; RELIABILITY=code mends losses by {parity} parity chunks with each "
-            f"{data} chunks"
+            f"; RELIABILITY=auto has mended losses by up to {parity} parity chunks "
+            f"with each {data} chunks in {found['coded_epochs']} of {found['epochs']} "
+            "operations, and sent lost chunks again in the others, as it forecast from "
+            "the losses, round trips and rate before"
         )
 
     def counters(self) -> dict[str, int]:

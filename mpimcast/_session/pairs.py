@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from mpimcast._settings.config import Config
     from mpimcast.requests import Request
 
+# What the sender of a message may decide.
+_RELIABILITIES = ("repeat", "code")
+
 # The transports that can carry messages, in the order in which to try them.
 _TRANSPORTS = ("verbs", "udp")
 
@@ -54,13 +57,30 @@ class Message(Bcast):
         The sender.
     peer
         The other rank, as programs number it.
+    reliability
+        How its sender has lost chunks made up for; None for the pair's setting.
     """
 
-    def __init__(self, comm: MPI.Intracomm, buf: Any, root: int, peer: int) -> None:
+    def __init__(
+        self,
+        comm: MPI.Intracomm,
+        buf: Any,
+        root: int,
+        peer: int,
+        reliability: str | None = None,
+    ) -> None:
         super().__init__(comm, buf, root)
+        self._reliability = reliability
         self._direction = f"{'to' if self._sends else 'from'} rank {peer}"
         # Other ranks of a node do not take part, even in memory that they share.
         self.target = PRIVATE
+
+    def describe(self, *, notifies: bool = False) -> Description:
+        """Return the message's description for C."""
+        description = super().describe(notifies=notifies)
+        if self._reliability is not None:
+            description.decide(self._reliability)
+        return description
 
     def __str__(self) -> str:
         """Return the message's description for messages to people."""
@@ -180,33 +200,53 @@ class PairState:
 
     # ---- messages ------------------------------------------------------------
 
-    def send(self, buf: Any) -> None:
+    def send(self, buf: Any, reliability: str | None) -> None:
         """Send a message, and return when the buffer is the program's again."""
-        self._open_direction(self.rank).run(self._message(buf, self.rank))
+        direction = self._open_direction(self.rank)
+        direction.run(self._message(buf, self.rank, reliability))
 
     def receive(self, buf: Any) -> None:
         """Receive the next message."""
         self._open_direction(1 - self.rank).run(self._message(buf, 1 - self.rank))
 
-    def start_sending(self, buf: Any) -> Request:
+    def start_sending(self, buf: Any, reliability: str | None) -> Request:
         """Start to send a message, without waiting for the other rank."""
-        return self._start(buf, self.rank)
+        return self._start(buf, self.rank, reliability)
 
     def start_receiving(self, buf: Any) -> Request:
         """Start to receive the next message, without waiting for the other rank."""
         return self._start(buf, 1 - self.rank)
 
-    def _start(self, buf: Any, sender: int) -> Request:
+    def _start(
+        self, buf: Any, sender: int, reliability: str | None = None
+    ) -> Request:
         direction = self._open_direction(sender)
         if not self._threaded:
             raise Error(
                 "Isend and Irecv need MPI.THREAD_MULTIPLE, which the MPI library of "
                 f"rank {self.numbers[0]} or {self.numbers[1]} does not provide"
             )
-        return direction.start(self._message(buf, sender))
+        return direction.start(self._message(buf, sender, reliability))
 
-    def _message(self, buf: Any, sender: int) -> Message:
-        return Message(self._comm, buf, sender, self.peer)
+    def _message(
+        self, buf: Any, sender: int, reliability: str | None = None
+    ) -> Message:
+        if reliability is not None:
+            self._check_reliability(reliability)
+        return Message(self._comm, buf, sender, self.peer, reliability)
+
+    def _check_reliability(self, reliability: str) -> None:
+        """Raise ConfigError unless messages of this pair may have `reliability`."""
+        if reliability not in _RELIABILITIES:
+            raise ConfigError(
+                f"reliability={reliability!r}, but a message has one of "
+                f"{', '.join(map(repr, _RELIABILITIES))}"
+            )
+        if reliability == "code" and not self._config.may_code:
+            raise ConfigError(
+                "reliability='code' needs a pair that was connected with "
+                "reliability='code' or 'auto': both ranks keep room for parity then"
+            )
 
     def _open_direction(self, sender: int) -> _Direction:
         if not self._directions or self._forked():

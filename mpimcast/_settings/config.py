@@ -51,9 +51,9 @@ class Config(Options):
             )
         if self.has_proxy:
             self._check_proxy()
-        if self.reliability == "code" and self.zero_copy:
+        if self.may_code and self.zero_copy:
             raise ConfigError(
-                "RELIABILITY=code mends lost chunks from parity chunks, but with "
+                f"RELIABILITY={self.reliability} mends lost chunks from parity chunks, but with "
                 "ZERO_COPY=on the device would put parity in the places of chunks: "
                 "leave out one of them"
             )
@@ -125,9 +125,14 @@ class Config(Options):
         return "shm" in self.transports and self.node_bytes > 0
 
     @property
+    def may_code(self) -> bool:
+        """Whether lost chunks may be mended by a code."""
+        return self.reliability != "repeat"
+
+    @property
     def code_chunks(self) -> tuple[int, int]:
         """The data and parity chunks of a group; (0, 0) if there is no code."""
-        if self.reliability != "code":
+        if not self.may_code:
             return 0, 0
         data, parity = map(int, self.code.split(","))
         return data, parity

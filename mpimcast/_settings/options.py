@@ -136,16 +136,17 @@ class Options:
     )
     reliability: str = _option(
         "repeat",
-        values.choice("repeat", "code", example="code"),
+        values.choice("repeat", "code", "auto", example="code"),
         "how lost chunks are made up for: they are sent again (repeat); or parity "
         "chunks of an erasure code are sent with them, from which receivers mend what "
-        "is lost (code), which pays off where round trips are long",
+        "is lost (code), which pays off where round trips are long; auto: the one that "
+        "is forecast for each operation to take less time, from what was lost before",
     )
     code: str = _option(
         "32,4",
         values.code(example="8,1"),
         "with RELIABILITY=code: how many data chunks a group has at most, and how many "
-        "parity chunks are sent with it; with 0 of these, owners send parity only when "
+        "parity chunks are sent with it (auto: at most); with 0 of these, owners send parity only when "
         "several ranks ask for different chunks of a group",
     )
     checksum: str = _option(

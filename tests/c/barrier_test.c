@@ -45,7 +45,7 @@ static bool equal_terms(const struct mmc_terms *a, const struct mmc_terms *b)
 	       a->signature_max == b->signature_max &&
 	       a->window_bytes == b->window_bytes &&
 	       a->source_bytes == b->source_bytes && a->srtt_us == b->srtt_us &&
-	       a->lag_epochs == b->lag_epochs;
+	       a->lag_epochs == b->lag_epochs && a->parity == b->parity;
 }
 
 static void net_open(struct net *net, uint32_t nranks, uint64_t seed,
@@ -69,6 +69,7 @@ static void net_open(struct net *net, uint32_t nranks, uint64_t seed,
 			.source_bytes = (uint32_t)mmc_prng_next(prng),
 			.srtt_us = (uint32_t)mmc_prng_next(prng),
 			.lag_epochs = (uint32_t)mmc_prng_next(prng),
+			.parity = (uint32_t)mmc_prng_next(prng),
 		};
 		if (r == 0)
 			net->all = rank->terms;

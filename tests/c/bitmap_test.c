@@ -66,6 +66,36 @@ static bool check_range(const struct model *model, uint32_t from, uint32_t to)
 			  slow_next(model->bits, 1, from, to));
 }
 
+/* Counts all bits, and their runs, as those of two maps that share them out. */
+static bool check_union(const struct model *model)
+{
+	struct model one;
+	struct model other;
+	uint32_t nset = 0;
+	uint32_t nruns = 0;
+	uint32_t found;
+	bool right;
+
+	model_open(&one, model->map.nbits);
+	model_open(&other, model->map.nbits);
+	for (uint32_t bit = 0; bit < model->map.nbits; bit++) {
+		if (!model->bits[bit])
+			continue;
+		nset++;
+		nruns += bit == 0 || !model->bits[bit - 1];
+		if (bit % 3 != 0)
+			model_set(&one, bit);
+		if (bit % 3 != 1)
+			model_set(&other, bit);
+	}
+	right = CHECK_EQ(mmc_bitmap_count_union(&one.map, &other.map, &found),
+			 nset);
+	right &= CHECK_EQ(found, nruns);
+	model_close(&one);
+	model_close(&other);
+	return right;
+}
+
 static bool check_bits(const struct model *model)
 {
 	for (uint32_t bit = 0; bit < model->map.nbits; bit++)
@@ -87,6 +117,7 @@ static void small_sizes(void)
 				if ((word >> bit) & 1)
 					model_set(&model, bit);
 			check_bits(&model);
+			check_union(&model);
 			for (uint32_t to = 0; to <= nbits; to++)
 				for (uint32_t from = 0; from <= to; from++)
 					check_range(&model, from, to);
@@ -114,6 +145,7 @@ static void word_ends(void)
 			if (word & 2)
 				model_set(&model, bit);
 		check_bits(&model);
+		check_union(&model);
 		for (uint32_t from = 58; from <= 70; from++)
 			for (uint32_t to = from; to <= 130; to += 6)
 				check_range(&model, from, to);

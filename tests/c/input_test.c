@@ -181,15 +181,16 @@ static void terms_are_merged(void)
 	terms = &subject.op->record.terms;
 	message.record.entry_rounds = 0;
 	message.record.terms =
-		(struct mmc_terms){ 7, 7, 4000, 3000, 500, 4, 0 };
+		(struct mmc_terms){ 7, 7, 4000, 3000, 500, 4, 0, 2 };
 	subject_hear(&subject, 3, &message);
 	message.record.terms =
-		(struct mmc_terms){ 7, 7, 9000, 2000, 400, 2, 0 };
+		(struct mmc_terms){ 7, 7, 9000, 2000, 400, 2, 0, 1 };
 	subject_hear(&subject, LEFT, &message);
 	CHECK_EQ(terms->window_bytes, 4000);
 	CHECK_EQ(terms->source_bytes, 2000);
 	CHECK_EQ(terms->srtt_us, 500);
 	CHECK_EQ(terms->lag_epochs, 4);
+	CHECK_EQ(terms->parity, 2);
 	subject_begin(&subject);
 	message.record.terms.window_bytes = 1;
 	subject_hear(&subject, LEFT, &message);

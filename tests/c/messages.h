@@ -82,7 +82,9 @@ static inline struct mmc_message random_message(struct mmc_prng *prng,
 				.window_bytes = (uint32_t)mmc_prng_next(prng),
 				.source_bytes = (uint32_t)mmc_prng_next(prng),
 				.srtt_us = (uint32_t)mmc_prng_next(prng),
-				.lag_epochs = (uint32_t)mmc_prng_next(prng),
+				.lag_epochs = (uint32_t)mmc_prng_below(
+					prng, 1 << 24),
+				.parity = (uint8_t)mmc_prng_next(prng),
 				.deaf = mmc_prng_next(prng),
 			},
 		},
@@ -124,6 +126,7 @@ static inline void check_equal_records(const struct mmc_record *a,
 	CHECK_EQ(a->terms.source_bytes, b->terms.source_bytes);
 	CHECK_EQ(a->terms.srtt_us, b->terms.srtt_us);
 	CHECK_EQ(a->terms.lag_epochs, b->terms.lag_epochs);
+	CHECK_EQ(a->terms.parity, b->terms.parity);
 	CHECK_EQ(a->terms.deaf, b->terms.deaf);
 }
 

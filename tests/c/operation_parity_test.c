@@ -140,6 +140,88 @@ static void parity_may_be_of_no_use(void)
 	subject_close(&subject);
 }
 
+/* Opens an operation of a long path, on which a tenth of all chunks is lost if `lossy`. */
+static void open_far(struct subject *subject, enum mmc_reliability reliability,
+		     bool lossy)
+{
+	struct mmc_op_config config = config_of(K, M);
+	struct mmc_path path;
+
+	config.reliability = reliability;
+	mmc_path_init(&path);
+	mmc_path_round_trip(&path, 100 * MMC_MS_NS);
+	mmc_path_set_rate(&path, 100000000);
+	mmc_losses_add(&path.losses,
+		       &(struct mmc_losses){ 1000, lossy ? 100 : 0, 0 });
+	subject_open_on(subject, &config, &path);
+}
+
+/* Each rank says what it wants; what one of them wants is done, unless one decides. */
+static void ranks_agree_on_parity(void)
+{
+	const struct {
+		enum mmc_reliability own;
+		bool lossy;
+		uint16_t others; /* what they want */
+		uint16_t said;
+		bool coded;
+	} rows[] = {
+		{ MMC_RELIABILITY_CODE, false, M + 1, M + 1, true },
+		{ MMC_RELIABILITY_AUTO, false, 0, 0, false },
+		{ MMC_RELIABILITY_AUTO, false, M + 1, 0, true },
+		{ MMC_RELIABILITY_AUTO, true, 0, M + 1, true },
+		{ MMC_RELIABILITY_DECIDE_REPEAT, true, M + 1,
+		  MMC_PARITY_DECIDED, false },
+		{ MMC_RELIABILITY_DECIDE_CODE, false, 0,
+		  MMC_PARITY_DECIDED + M + 1, true },
+		{ MMC_RELIABILITY_AUTO, true, MMC_PARITY_DECIDED, M + 1,
+		  false },
+		/* More than the code has cannot be meant. */
+		{ MMC_RELIABILITY_AUTO, true, M + 2, M + 1, false },
+	};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct mmc_message record = subject_message(MMC_MESSAGE_RECORD);
+		static struct subject subject;
+
+		open_far(&subject, rows[i].own, rows[i].lossy);
+		CHECK_EQ(subject.op->record.terms.parity, rows[i].said);
+		record.record.terms.parity = rows[i].others;
+		for (uint32_t r = 0; r < 4; r++)
+			if (r != subject.op->config.rank)
+				subject_hear(&subject, r, &record);
+		subject_run(&subject);
+		CHECK_EQ(mmc_op_is_coded(subject.op), rows[i].coded);
+		CHECK_EQ(subject.counters.value[MMC_COUNT_PARITY_SENT],
+			 rows[i].coded ? 3 : 0);
+		subject_close(&subject);
+	}
+}
+
+/* What was mended was lost; what was lost is known to the path's next operation. */
+static void mended_chunks_count_as_lost(void)
+{
+	static struct subject subject;
+	uint32_t first = FAR * BLOCK_CHUNKS;
+
+	begin(&subject);
+	for (uint32_t c = 0; c < 4 * BLOCK_CHUNKS; c++)
+		if (mmc_layout_owner(&subject.op->layout, c) != 1 && c != first)
+			subject_deliver(&subject, c);
+	CHECK(hear_parity(&subject, 0, 0) >= 0);
+	subject_run(&subject);
+	mmc_op_on_mended(subject.op,
+			 subject_find_done(&subject, MMC_ACTION_MEND));
+	subject_run(&subject);
+	CHECK(subject.op->state > MMC_OP_FLOW);
+	CHECK_EQ(subject.path.losses.sent_chunks, 3 * BLOCK_CHUNKS);
+	CHECK_EQ(subject.path.losses.lost_chunks, 1);
+	CHECK_EQ(subject.path.losses.nruns, 1);
+	subject_close(&subject);
+}
+
 CHECK_MAIN(CHECK_TEST(parity_follows_chunks), CHECK_TEST(a_loss_is_mended),
 	   CHECK_TEST(a_backlog_goes_first),
-	   CHECK_TEST(parity_may_be_of_no_use))
+	   CHECK_TEST(parity_may_be_of_no_use),
+	   CHECK_TEST(ranks_agree_on_parity),
+	   CHECK_TEST(mended_chunks_count_as_lost))

@@ -19,6 +19,7 @@ static struct mmc_terms random_terms(struct mmc_prng *prng)
 		.source_bytes = mmc_prng_next(prng) % 4,
 		.srtt_us = mmc_prng_next(prng) % 4,
 		.lag_epochs = mmc_prng_next(prng) % 4,
+		.parity = mmc_prng_next(prng) % 4,
 		.deaf = mmc_prng_below(prng, 4),
 	};
 }
@@ -29,7 +30,8 @@ static bool equal_terms(const struct mmc_terms *a, const struct mmc_terms *b)
 	       a->signature_max == b->signature_max &&
 	       a->window_bytes == b->window_bytes &&
 	       a->source_bytes == b->source_bytes && a->srtt_us == b->srtt_us &&
-	       a->lag_epochs == b->lag_epochs && a->deaf == b->deaf;
+	       a->lag_epochs == b->lag_epochs && a->parity == b->parity &&
+	       a->deaf == b->deaf;
 }
 
 static bool equal_records(const struct mmc_record *a,
@@ -72,8 +74,8 @@ static void terms_form_a_semilattice(void)
 /* Each field of the merged terms is the least or the greatest of both. */
 static void terms_by_field(void)
 {
-	struct mmc_terms a = { 5, 5, 100, 60, 10, 0, 0 };
-	const struct mmc_terms b = { 3, 7, 200, 50, 5, 2, 1 };
+	struct mmc_terms a = { 5, 5, 100, 60, 10, 0, 0, 3 };
+	const struct mmc_terms b = { 3, 7, 200, 50, 5, 2, 1, 1 };
 
 	mmc_terms_merge(&a, &b);
 	CHECK_EQ(a.signature_min, 3);
@@ -82,7 +84,35 @@ static void terms_by_field(void)
 	CHECK_EQ(a.source_bytes, 50);
 	CHECK_EQ(a.srtt_us, 10);
 	CHECK_EQ(a.lag_epochs, 2);
+	CHECK_EQ(a.parity, 3);
 	CHECK_EQ(a.deaf, 1);
+}
+
+/* Who decides about a code overrules who wants one, and any parity more than repeating. */
+static void parity_wanted_and_decided(void)
+{
+	const uint16_t repeat = MMC_PARITY_DECIDED;
+	const uint16_t code = MMC_PARITY_DECIDED + 4 + 1;
+	const struct {
+		uint16_t one;
+		uint16_t other;
+		bool coded;
+		uint32_t parity;
+	} rows[] = {
+		{ 0, 0, false, 0 },	 { 0, 1, true, 0 },
+		{ 3, 0, true, 2 },	 { 3, 5, true, 4 },
+		{ repeat, 5, false, 0 }, { 9, code, true, 4 },
+	};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct mmc_terms terms = { .parity = rows[i].one };
+
+		mmc_terms_merge(&terms,
+				&(struct mmc_terms){ .parity = rows[i].other });
+		CHECK_EQ(mmc_terms_code(&terms), rows[i].coded);
+		if (rows[i].coded)
+			CHECK_EQ(mmc_terms_parity(&terms), rows[i].parity);
+	}
 }
 
 /* Takes one step in the life of a rank's record, which only grows. */
@@ -221,5 +251,6 @@ static void never_shrinks(void)
 }
 
 CHECK_MAIN(CHECK_TEST(terms_form_a_semilattice), CHECK_TEST(terms_by_field),
+	   CHECK_TEST(parity_wanted_and_decided),
 	   CHECK_TEST(any_order_loss_and_duplication),
 	   CHECK_TEST(old_records_are_no_ops), CHECK_TEST(never_shrinks))

@@ -48,18 +48,28 @@ struct subject {
 	unsigned ndone;
 };
 
-static inline void subject_open(struct subject *subject,
-				const struct mmc_op_config *config)
+/* Opens an operation on a path on which something was measured. */
+static inline void subject_open_on(struct subject *subject,
+				   const struct mmc_op_config *config,
+				   const struct mmc_path *path)
 {
 	struct mmc_op_config own = *config;
 
-	*subject = (struct subject){ .now_ns = MMC_S_NS };
-	mmc_path_init(&subject->path);
+	*subject = (struct subject){ .now_ns = MMC_S_NS, .path = *path };
 	own.path = &subject->path;
 	own.counters = &subject->counters;
 	subject->op = mmc_op_init(aligned_alloc(MMC_ALIGN_BYTES,
 						mmc_op_footprint(&own)),
 				  &own, subject->now_ns);
+}
+
+static inline void subject_open(struct subject *subject,
+				const struct mmc_op_config *config)
+{
+	struct mmc_path path;
+
+	mmc_path_init(&path);
+	subject_open_on(subject, config, &path);
 }
 
 static inline void subject_close(struct subject *subject)
@@ -97,7 +107,7 @@ static inline void subject_keep(struct subject *subject,
 		 0);
 }
 
-/* Records a batch of actions; chunks that are to be sent leave at once. */
+/* Records a batch of actions; what is to be sent leaves at once. */
 static inline void subject_note(struct subject *subject,
 				const struct mmc_actions *actions)
 {
@@ -110,7 +120,8 @@ static inline void subject_note(struct subject *subject,
 		}
 		if (CHECK(subject->ndone < SUBJECT_DONE_MAX))
 			subject->done[subject->ndone++] = *action;
-		if (action->kind == MMC_ACTION_SEND)
+		if (action->kind == MMC_ACTION_SEND ||
+		    action->kind == MMC_ACTION_PARITY)
 			mmc_op_on_sent(subject->op, action->run.count);
 	}
 }
@@ -174,7 +185,7 @@ static inline struct mmc_message subject_message(enum mmc_message_kind kind)
 			.flags = MMC_RECORD_ENTERED,
 			.entry_rounds = MMC_ROUNDS_MAX,
 			.culprit = MMC_PEER_NONE,
-			.terms = { 7, 7, 60000, 60000, 100, 1, 0 },
+			.terms = { 7, 7, 60000, 60000, 100, 1, 0, 0 },
 		},
 	};
 }

@@ -325,6 +325,7 @@ static inline void bring_record(struct world *world)
 				.source_bytes = world->config.source_bytes,
 				.srtt_us = 50,
 				.lag_epochs = 1,
+				.parity = form >> 5,
 			},
 		},
 	};

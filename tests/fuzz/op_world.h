@@ -116,6 +116,7 @@ static inline void shape(struct world *world)
 		.eager_bytes = flags & 1 ? 1000 : 0,
 		.code_data = flags & 128 ? 1 + block_bytes % 5 : 0,
 		.code_parity = block_bytes / 5 % 3,
+		.reliability = (enum mmc_reliability)(block_bytes % 4),
 		.carried_bytes = block_bytes & 1 ? 30 : 0,
 		.retain_bytes = flags & 2 ? 1000 : 0,
 		.repair = flags & 16  ? MMC_REPAIR_READ

@@ -51,3 +51,34 @@ def test_zero_copy_is_refused(make_comm: Make) -> None:
     """A code and zero-copy receive exclude each other."""
     with pytest.raises(ConfigError, match="RELIABILITY=code"):
         make_comm(zero_copy=True, reliability="code")
+
+
+@pytest.mark.network
+def test_auto_forecasts(make_comm: Make) -> None:
+    """Without losses nothing is coded; all ranks code once parity pays, or none.
+
+    Losses whose repair takes long make parity pay, which the kernel's own loopback never
+    does: so each rank's datagrams are held back.
+    """
+    comm = make_comm(reliability="auto", eager_bytes=0)
+    rng = np.random.default_rng(WORLD.rank)
+    block = rng.integers(0, 256, 200_001, np.uint8)
+    right = gathered(WORLD, block)
+    for _ in range(3):
+        assert np.array_equal(gathered(comm, block), right)
+    stats = comm.stats()
+    assert stats["coded_epochs"] == stats["parity_sent"] == 0
+    if comm.size > 1:
+        assert "RELIABILITY=auto" in comm.explain(block.nbytes).reason
+    far = make_comm(
+        reliability="auto",
+        code="8,4",
+        eager_bytes=0,
+        fault=f"{LOSS},kind=multicast;delay_us=60000,kind=control",
+    )
+    for _ in range(8):
+        assert np.array_equal(gathered(far, block), right)
+    coded = WORLD.allgather(far.stats()["coded_epochs"])
+    assert len(set(coded)) == 1
+    if far.size > 1:
+        assert coded[0] > 0

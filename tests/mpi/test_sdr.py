@@ -62,6 +62,33 @@ def exchange(pair: sdr.Pair, number: int, nbytes: int) -> None:
     assert np.array_equal(place, content(pair.peer, number, nbytes))
 
 
+@pytest.mark.parametrize("setting", ["code", "auto"])
+def test_reliability_of_messages(connect: Connect, setting: str) -> None:
+    """A sender decides for each message whether parity is sent with it."""
+    pair = connect(fault=LOSSY, reliability=setting, code="8,2", eager_bytes=0)
+    place = np.zeros(300_000, np.uint8)
+    for number, reliability in enumerate(["code", "repeat", "code", None] * 2):
+        before = pair.stats()["parity_sent"]
+        own = content(pair.rank, number, place.size)
+        request = pair.Isend(own, reliability=reliability)
+        pair.Recv(place)
+        request.Wait()
+        assert np.array_equal(place, content(pair.peer, number, place.size))
+        sent = pair.stats()["parity_sent"] - before
+        if reliability is not None:
+            assert (sent > 0) == (reliability == "code")
+    with pytest.raises(ConfigError, match="'parity'"):
+        pair.Send(own, reliability="parity")  # type: ignore[arg-type]
+
+
+def test_a_code_needs_room(connect: Connect) -> None:
+    """A message cannot have a code if the pair was connected without; the pair lives."""
+    pair = connect()
+    with pytest.raises(ConfigError, match="'code' or 'auto'"):
+        pair.Isend(bytearray(5000), reliability="code")
+    exchange(pair, 0, 5000)
+
+
 @pytest.mark.parametrize("fault", ["", LOSSY])
 def test_sizes(connect: Connect, mpi_comm: MPI.Intracomm, fault: str) -> None:
     """Messages of every size arrive as the MPI library delivers them."""

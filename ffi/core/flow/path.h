@@ -6,6 +6,7 @@
 #ifndef MMC_CORE_FLOW_PATH_H
 #define MMC_CORE_FLOW_PATH_H
 
+#include "core/flow/losses.h"
 #include "core/flow/window.h"
 #include "core/types.h"
 #include "support/bits.h"
@@ -40,6 +41,7 @@ struct mmc_path {
 	 * chunk in so many more operations.
 	 */
 	uint32_t nlossy;
+	struct mmc_losses losses; /* known where a code was asked for */
 	bool backlog; /* datagrams lie unread here: silence proves nothing */
 };
 

@@ -95,7 +95,8 @@ static uint32_t data_window(const struct mmc_op *op, bool coded,
 			    uint32_t window_bytes)
 {
 	return coded ? mmc_grouping_window(op->config.code_data,
-					   op->config.code_parity, window_bytes)
+					   mmc_terms_parity(&op->record.terms),
+					   window_bytes)
 		     : window_bytes;
 }
 

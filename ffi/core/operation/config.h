@@ -7,6 +7,14 @@
 #include "core/flow/path.h"
 #include "core/repair/policy.h"
 
+/* How lost chunks are made up for: the setting RELIABILITY, or what a message's sender says. */
+enum mmc_reliability {
+	MMC_RELIABILITY_CODE,
+	MMC_RELIABILITY_AUTO,	     /* as forecast (core/flow/forecast.h) */
+	MMC_RELIABILITY_DECIDE_CODE, /* for all ranks, whatever they forecast */
+	MMC_RELIABILITY_DECIDE_REPEAT,
+};
+
 struct mmc_op_config {
 	uint64_t channel;
 	uint32_t epoch;
@@ -39,8 +47,8 @@ struct mmc_op_config {
 	/* A block up to this size is copied, and the copy serves repairs. */
 	uint64_t retain_bytes;
 	uint32_t code_data; /* data chunks of a group; 0: no code (parity.h) */
-	uint32_t
-		code_parity; /* parity chunks that are sent with them, unasked */
+	/* The most parity chunks that are sent with them, unasked. */
+	uint32_t code_parity;
 	/* Epochs back to the last one that is done on this rank. */
 	uint32_t lag_epochs;
 	enum mmc_repair repair;
@@ -59,9 +67,10 @@ struct mmc_op_config {
 	bool inquires;	 /* the transport can tell whether a rank exists */
 	bool unattended; /* ranks answer only inside calls of the library */
 	bool partial;	 /* mmc_config_is_partial() is to be asked */
-	uint64_t seed;	 /* of random delays */
-	struct mmc_path *path;	       /* outlives the operation */
-	struct mmc_counters *counters; /* outlive the operation */
+	enum mmc_reliability reliability; /* if there is a code */
+	uint64_t seed;			  /* of random delays */
+	struct mmc_path *path;		  /* outlives the operation */
+	struct mmc_counters *counters;	  /* outlive the operation */
 };
 
 /* Returns whether the user asks which blocks have landed. */

@@ -55,6 +55,22 @@ static void adapt_window(const struct mmc_op *op,
 	mmc_window_learn(&op->config.path->window, &sample);
 }
 
+/*
+ * Learns how many of the chunks that others have sent were lost: those that were asked for
+ * or mended, but for those that came late.
+ */
+static void learn_losses(const struct mmc_op *op, uint32_t sent_chunks)
+{
+	struct mmc_path *path = op->config.path;
+	struct mmc_losses losses = { .sent_chunks = sent_chunks };
+
+	losses.lost_chunks = mmc_bitmap_count_union(
+		&op->repair.loss.lost, &op->mender->spared, &losses.nruns);
+	losses.lost_chunks -= mmc_min_u32(losses.lost_chunks, path->nlate);
+	losses.nruns = mmc_min_u32(losses.nruns, losses.lost_chunks);
+	mmc_losses_add(&path->losses, &losses);
+}
+
 void mmc_op_learn(struct mmc_op *op, uint64_t now_ns)
 {
 	const struct mmc_op_config *config = &op->config;
@@ -86,6 +102,9 @@ void mmc_op_learn(struct mmc_op *op, uint64_t now_ns)
 		  now_ns - op->repair.loss.heard_ns);
 	mmc_path_note_losses(config->path,
 			     losses.nlost > 0 || op->repair.loss.nlost > 0);
+	if (mmc_op_may_be_coded(config) && op->mode != MMC_OP_UNICAST &&
+	    !begins_stream)
+		learn_losses(op, reception.expected_chunks);
 	mmc_path_settle(config->path);
 	if (op->mode == MMC_OP_STAGED)
 		adapt_window(op, &losses, now_ns);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/operation/parity.h"
 
+#include "core/flow/forecast.h"
 #include "core/operation/due.h"
 #include "core/operation/repair.h"
 #include "core/operation/repaired.h"
@@ -16,6 +17,58 @@ size_t mmc_op_parity_bytes(const struct mmc_op_config *config, uint32_t nchunks)
 	       mmc_pooling_bytes(nchunks, config->code_data, config->nranks);
 }
 
+/* What a round of repairs takes for its messages, as the simulator shows. */
+#define ROUND_EXTRA_NS (120 * MMC_US_NS)
+
+/* Returns what this rank's path suggests for an operation. */
+static struct mmc_forecast forecast_of(const struct mmc_op *op)
+{
+	const struct mmc_path *path = op->config.path;
+	uint32_t nchunks = op->layout.nchunks;
+	uint64_t data_ns = mmc_path_time_ns(path, op->layout.total_bytes);
+	uint64_t round_ns = path->srtt_ns + ROUND_EXTRA_NS +
+			    mmc_loss_allowance_ns(path->srtt_ns, path->late_ns);
+
+	return (struct mmc_forecast){
+		.data_ns = data_ns,
+		.round_ns = round_ns,
+		.block_chunks = (uint32_t)(op->layout.largest_bytes /
+						   op->config.chunk_bytes +
+					   1),
+		.tail_chunks =
+			round_ns < data_ns
+				? (uint32_t)(nchunks * (round_ns / MMC_US_NS) /
+					     (data_ns / MMC_US_NS + 1)) +
+					  1
+				: nchunks,
+		.nreceivers = op->config.nranks - 1,
+		.loss = mmc_losses_share(&path->losses),
+		.run_chunks = mmc_losses_run_chunks(&path->losses),
+	};
+}
+
+/* Returns what this rank wants of the code, as the term `parity` says it. */
+static uint32_t wanted_parity(const struct mmc_op *op)
+{
+	const struct mmc_op_config *config = &op->config;
+	struct mmc_forecast forecast;
+	uint32_t parity;
+
+	switch (config->reliability) {
+	case MMC_RELIABILITY_AUTO:
+		forecast = forecast_of(op);
+		parity = mmc_forecast_parity(&forecast, config->code_data,
+					     config->code_parity);
+		return parity == 0 ? 0 : (parity + 1);
+	case MMC_RELIABILITY_DECIDE_REPEAT:
+		return MMC_PARITY_DECIDED;
+	case MMC_RELIABILITY_DECIDE_CODE:
+		return (MMC_PARITY_DECIDED + config->code_parity + 1);
+	default:
+		return (config->code_parity + 1);
+	}
+}
+
 void mmc_op_init_parity(struct mmc_op *op, uint8_t *memory)
 {
 	uint32_t nchunks = op->layout.nchunks;
@@ -26,6 +79,7 @@ void mmc_op_init_parity(struct mmc_op *op, uint8_t *memory)
 		mmc_mender_init(part, &op->layout, &op->claimed, &op->present);
 	op->pooling = mmc_pooling_init(memory, nchunks, op->config.code_data,
 				       op->config.nranks);
+	mmc_terms_want(&op->record.terms, wanted_parity(op));
 }
 
 bool mmc_op_is_to_be_coded(const struct mmc_op *op)
@@ -33,7 +87,8 @@ bool mmc_op_is_to_be_coded(const struct mmc_op *op)
 	uint64_t largest =
 		op->layout.largest_bytes / op->config.chunk_bytes + 1;
 
-	return op->mode == MMC_OP_STAGED &&
+	return op->mode == MMC_OP_STAGED && mmc_terms_code(&op->record.terms) &&
+	       mmc_terms_parity(&op->record.terms) <= op->config.code_parity &&
 	       largest / op->config.code_data < MMC_GROUPS_MAX;
 }
 
@@ -50,8 +105,9 @@ void mmc_op_begin_parity(struct mmc_op *op)
 {
 	struct mmc_grouping *grouping = &op->mender->grouping;
 
+	mmc_count(op->config.counters, MMC_COUNT_CODED_EPOCHS, 1);
 	grouping->data_chunks = op->config.code_data;
-	grouping->parity_chunks = op->config.code_parity;
+	grouping->parity_chunks = mmc_terms_parity(&op->record.terms);
 	mmc_grouping_set_depth(grouping, op->schedule.window_chunks);
 	op->repair.loss.grouping = *grouping;
 	op->repair.loss.spared = &op->mender->spared;

@@ -100,6 +100,23 @@ static uint32_t next_bit(const struct mmc_bitmap *const *maps, unsigned nmaps,
 	return to;
 }
 
+uint32_t mmc_bitmap_count_union(const struct mmc_bitmap *one,
+				const struct mmc_bitmap *other, uint32_t *nruns)
+{
+	uint64_t before = 0; /* the last word */
+	uint32_t count = 0;
+
+	*nruns = 0;
+	for (uint32_t i = 0; i < (one->nbits + 63) / 64; i++) {
+		uint64_t word = one->words[i] | other->words[i];
+
+		count += mmc_set_bits(word);
+		*nruns += mmc_set_bits(word & ~(word << 1 | before >> 63));
+		before = word;
+	}
+	return count;
+}
+
 struct mmc_run mmc_bitmap_next_clear(const struct mmc_bitmap *const *maps,
 				     unsigned nmaps, uint32_t from, uint32_t to)
 {

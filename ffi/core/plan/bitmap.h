@@ -85,6 +85,14 @@ void mmc_bitmap_set_run(struct mmc_bitmap *map, struct mmc_run run);
 uint32_t mmc_bitmap_count_run(const struct mmc_bitmap *map, struct mmc_run run);
 
 /*
+ * Returns how many bits are set in either of two maps of equal size, and writes to `nruns`
+ * in how many runs of adjacent bits.
+ */
+uint32_t mmc_bitmap_count_union(const struct mmc_bitmap *one,
+				const struct mmc_bitmap *other,
+				uint32_t *nruns);
+
+/*
  * Returns the first run of bits in [from, to) that are clear in every one of the
  * `nmaps` maps, which all have the same length; its count is 0 if there is none.
  */

@@ -17,10 +17,6 @@
  */
 #define JITTER_RING_PER_RANK_NS (5 * MMC_US_NS)
 
-/* The allowance is half a round trip, within these bounds. */
-#define ALLOWANCE_MIN_NS (50 * MMC_US_NS)
-#define ALLOWANCE_MAX_NS MMC_MS_NS
-
 /* Fewer chunks of a chain than this may all be lost by chance. */
 #define DEAF_CHUNKS 8
 
@@ -204,9 +200,7 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 	loss->direct_chunks = MMC_LOSS_DIRECT_CHUNKS;
 	loss->quiet_ns = mmc_loss_quiet_ns(terms);
 	loss->jitter_max_ns = mmc_min_u64(JITTER_MAX_NS, nranks * per_rank_ns);
-	loss->allowance_ns = mmc_min_u64(
-		ALLOWANCE_MAX_NS, mmc_max_u64(ALLOWANCE_MIN_NS, srtt_ns / 2));
-	loss->allowance_ns = mmc_max_u64(loss->allowance_ns, terms->late_ns);
+	loss->allowance_ns = mmc_loss_allowance_ns(srtt_ns, terms->late_ns);
 	loss->trip_ns = RETRY_MIN_NS;
 	mmc_loss_stretch(loss, srtt_ns);
 	loss->silence_ns = now_ns + loss->quiet_ns;

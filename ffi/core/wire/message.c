@@ -19,7 +19,7 @@ enum {
 	SIGNATURE_MAX = 28,
 	WINDOW_BYTES = 36,
 	SRTT_US = 40,
-	LAG_EPOCHS = 44,
+	LAG_EPOCHS = 44, /* below the term `parity` in the highest 8 bits */
 	NITEMS = 48,
 	SOURCE_BYTES = 52,
 	DEAF = 56,
@@ -30,6 +30,14 @@ enum {
 
 _Static_assert(LATE_AGE_MS + 4 == ITEMS,
 	       "the fixed part ends where items begin");
+
+#define PARITY_SHIFT 24
+
+#ifdef MMC_BARE
+#define LAG_EPOCHS_MASK UINT32_MAX /* no rank wants parity (core/wire/record.h) */
+#else
+#define LAG_EPOCHS_MASK UINT32_C(0xffffff)
+#endif
 
 /* The offsets of an advert's fields in the items. */
 #define ADVERT_GENERATION 0
@@ -99,12 +107,16 @@ static void encode_record(uint8_t *bytes, const struct mmc_record *record)
 	mmc_put_u32(bytes + WINDOW_BYTES, record->terms.window_bytes);
 	mmc_put_u32(bytes + SOURCE_BYTES, record->terms.source_bytes);
 	mmc_put_u32(bytes + SRTT_US, record->terms.srtt_us);
-	mmc_put_u32(bytes + LAG_EPOCHS, record->terms.lag_epochs);
+	mmc_put_u32(bytes + LAG_EPOCHS,
+		    record->terms.lag_epochs | mmc_terms_wanted(&record->terms)
+						       << PARITY_SHIFT);
 	mmc_put_u64(bytes + DEAF, record->terms.deaf);
 }
 
 static void decode_record(struct mmc_record *record, const uint8_t *bytes)
 {
+	uint32_t word = mmc_get_u32(bytes + LAG_EPOCHS);
+
 	*record = (struct mmc_record){
 		.flags = bytes[FLAGS],
 		.entry_rounds = bytes[ENTRY_ROUNDS],
@@ -118,10 +130,11 @@ static void decode_record(struct mmc_record *record, const uint8_t *bytes)
 			.window_bytes = mmc_get_u32(bytes + WINDOW_BYTES),
 			.source_bytes = mmc_get_u32(bytes + SOURCE_BYTES),
 			.srtt_us = mmc_get_u32(bytes + SRTT_US),
-			.lag_epochs = mmc_get_u32(bytes + LAG_EPOCHS),
+			.lag_epochs = word & LAG_EPOCHS_MASK,
 			.deaf = mmc_get_u64(bytes + DEAF),
 		},
 	};
+	mmc_terms_want(&record->terms, word >> PARITY_SHIFT);
 }
 
 static void encode_advert(uint8_t *bytes, const struct mmc_advert *advert)

@@ -15,6 +15,7 @@ void mmc_terms_merge(struct mmc_terms *terms, const struct mmc_terms *other)
 		mmc_min_u32(terms->source_bytes, other->source_bytes);
 	terms->srtt_us = mmc_max_u32(terms->srtt_us, other->srtt_us);
 	terms->lag_epochs = mmc_max_u32(terms->lag_epochs, other->lag_epochs);
+	mmc_terms_want(terms, mmc_terms_wanted(other));
 	terms->deaf = mmc_max_u64(terms->deaf, other->deaf);
 }
 

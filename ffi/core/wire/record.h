@@ -31,7 +31,57 @@ struct mmc_terms {
 	 * mmc_terms_deaf()). Then nothing is multicast in this epoch.
 	 */
 	uint64_t deaf;
+#ifndef MMC_BARE
+	uint32_t parity; /* MAX: what is wanted of the code, see below */
+#endif
 };
+
+/*
+ * The term `parity` is 0 if a rank is content with repairs, or one more than the parity
+ * chunks that it wants with each group. With MMC_PARITY_DECIDED the user has decided so
+ * for this operation, whatever other ranks want. It has 8 bits. An adapter's processor
+ * does not know it: beside an adapter no rank wants a code.
+ */
+#define MMC_PARITY_DECIDED 0x80
+
+#ifdef MMC_BARE
+static inline uint32_t mmc_terms_wanted(const struct mmc_terms *terms)
+{
+	(void)terms;
+	return 0;
+}
+
+static inline void mmc_terms_want(struct mmc_terms *terms, uint32_t parity)
+{
+	(void)terms;
+	(void)parity;
+}
+#else
+/* Returns the term `parity`. */
+static inline uint32_t mmc_terms_wanted(const struct mmc_terms *terms)
+{
+	return terms->parity;
+}
+
+/* Sets the term `parity` to the greater of itself and `parity`. */
+static inline void mmc_terms_want(struct mmc_terms *terms, uint32_t parity)
+{
+	if (parity > terms->parity)
+		terms->parity = parity;
+}
+#endif
+
+/* Returns whether an operation with merged terms has a code. */
+static inline bool mmc_terms_code(const struct mmc_terms *terms)
+{
+	return (mmc_terms_wanted(terms) & (MMC_PARITY_DECIDED - 1)) > 0;
+}
+
+/* Returns how many parity chunks go with each group, if it has a code. */
+static inline uint32_t mmc_terms_parity(const struct mmc_terms *terms)
+{
+	return (mmc_terms_wanted(terms) & (MMC_PARITY_DECIDED - 1)) - 1;
+}
 
 /*
  * Returns the term `deaf` that says that `rank` gets no multicast of `sender`, or of

@@ -15,6 +15,16 @@ enum mmc_kind {
 };
 
 /*
+ * How lost chunks of an operation are made up for. What one rank decides holds for all; a
+ * code can be decided on only if the stream has one.
+ */
+enum mmc_message_reliability {
+	MMC_MESSAGE_AS_STREAM,
+	MMC_MESSAGE_REPEAT,
+	MMC_MESSAGE_CODE,
+};
+
+/*
  * The arguments of an operation, which moves each rank's block from that rank's `send`
  * to its place in `recv` on all ranks (MPI-4.1, sections 6.7 and 6.4). Kind, root and
  * sizes must be equal on all ranks; addresses and offsets may differ.
@@ -25,6 +35,7 @@ struct mmc_operation {
 	uint32_t notifies; /* whether its end wakes mmc_engine_await() */
 	uint32_t unready;  /* whether it begins with mmc_request_ready() only */
 	uint32_t partial;  /* whether parts of it are asked for (partial.h) */
+	uint32_t reliability; /* enum mmc_message_reliability */
 	uint64_t block_bytes; /* each rank's block; Bcast: the root's */
 	/*
 	 * For an Allgatherv: the size of each rank's block, and where it begins in

@@ -77,6 +77,7 @@ struct mmc_sim_spec {
 	uint32_t repair;
 	uint32_t code_data;
 	uint32_t code_parity;
+	uint32_t code_auto;
 	uint32_t checksum;
 	/*
 	 * enum mmc_protect; a stand-in seals, which remembers the nonces (sim/seals.h).

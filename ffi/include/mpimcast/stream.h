@@ -26,8 +26,13 @@ struct mmc_stream_options {
 	 * The code: of how many data chunks a group has at most, and how many parity chunks
 	 * are sent with it unasked; 0 data chunks: none.
 	 */
-	uint32_t code_data;
-	uint32_t code_parity;
+	uint16_t code_data;
+	uint16_t code_parity;
+	/*
+	 * Whether each operation is coded only if that is forecast to take less time, with
+	 * at most `code_parity` parity chunks.
+	 */
+	uint32_t code_auto;
 	/* How long an awaited rank may be silent, or new data fail to arrive. */
 	uint64_t timeout_ns;
 	/* How long an awaited rank may take to enter; 0: as long as it likes. */

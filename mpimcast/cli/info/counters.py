@@ -32,6 +32,7 @@ def _traffic(kind: str, what: str) -> dict[str, Counter]:
 
 COUNTERS: dict[str, Counter] = {
     "epochs": Counter("operations", "Operations started through multicast."),
+    "coded_epochs": Counter("operations", "Operations whose losses a code mended."),
     "unicast_epochs": Counter(
         "operations", "Operations whose blocks went round a ring by unicast."
     ),

@@ -33,7 +33,7 @@
 #define MMC_OFFLOAD_MAGIC UINT32_C(0x4f434d4d) /* "MMCO" */
 
 /* To be raised with every change to this header, or to a structure that it embeds. */
-#define MMC_OFFLOAD_VERSION UINT32_C(2)
+#define MMC_OFFLOAD_VERSION UINT32_C(3)
 
 /* The most operations of a bridge that may be in flight. */
 #define MMC_OFFLOAD_REQUESTS 256
@@ -155,17 +155,17 @@ struct mmc_offload_bridge {
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "the ABI has no other order");
-_Static_assert(sizeof(struct mmc_offload_command) == 128, "version 2");
-_Static_assert(sizeof(struct mmc_offload_completion) == 64, "version 2");
-_Static_assert(sizeof(struct mmc_offload_ring) == 192, "version 2");
-_Static_assert(sizeof(struct mmc_stream_options) == 56, "version 2");
-_Static_assert(sizeof(struct mmc_team_options) == 952, "version 2");
-_Static_assert(sizeof(struct mmc_failure) == 48, "version 2");
-_Static_assert(sizeof(struct mmc_unicast_reason) == 12, "version 2");
-_Static_assert(sizeof(struct mmc_probe) == 12, "version 2");
-_Static_assert(sizeof(struct mmc_burst) == 20, "version 2");
-_Static_assert(sizeof(struct mmc_hearing) == 40, "version 2");
-_Static_assert(sizeof(struct mmc_waiting) == 32, "version 2");
-_Static_assert(sizeof(struct mmc_stranger) == 72, "version 2");
+_Static_assert(sizeof(struct mmc_offload_command) == 128, "version 3");
+_Static_assert(sizeof(struct mmc_offload_completion) == 64, "version 3");
+_Static_assert(sizeof(struct mmc_offload_ring) == 192, "version 3");
+_Static_assert(sizeof(struct mmc_stream_options) == 56, "version 3");
+_Static_assert(sizeof(struct mmc_team_options) == 952, "version 3");
+_Static_assert(sizeof(struct mmc_failure) == 48, "version 3");
+_Static_assert(sizeof(struct mmc_unicast_reason) == 12, "version 3");
+_Static_assert(sizeof(struct mmc_probe) == 12, "version 3");
+_Static_assert(sizeof(struct mmc_burst) == 20, "version 3");
+_Static_assert(sizeof(struct mmc_hearing) == 40, "version 3");
+_Static_assert(sizeof(struct mmc_waiting) == 32, "version 3");
+_Static_assert(sizeof(struct mmc_stranger) == 72, "version 3");
 
 #endif
