@@ -68,9 +68,9 @@ static void configure_code(const struct mmc_stream_options *options,
 	config->code_parity = options->code_parity;
 	config->reliability = options->code_auto ? MMC_RELIABILITY_AUTO
 						 : MMC_RELIABILITY_CODE;
-	if (operation->reliability == MMC_MESSAGE_REPEAT)
+	if (operation->reliability == MMC_DECIDE_REPEAT)
 		config->reliability = MMC_RELIABILITY_DECIDE_REPEAT;
-	else if (operation->reliability == MMC_MESSAGE_CODE)
+	else if (operation->reliability == MMC_DECIDE_CODE)
 		config->reliability = MMC_RELIABILITY_DECIDE_CODE;
 }
 

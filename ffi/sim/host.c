@@ -371,31 +371,27 @@ void mmc_host_sum_counters(struct mmc_host *host)
 {
 	struct mmc_sim_rank *outcome = &host->outcome;
 	struct mmc_counters counters;
+	const uint64_t *value = counters.value;
 
 	outcome->overrun_datagrams = host->endpoint->overrun_datagrams;
 	for (uint32_t i = 0; i < host->stage->spec->nstreams; i++) {
 		mmc_stream_counters(host->streams[i].stream, counters.value);
-		outcome->lost_chunks +=
-			counters.value[MMC_COUNT_RX_LOST_CHUNKS];
-		outcome->repaired_chunks +=
-			counters.value[MMC_COUNT_RX_REPAIRED_CHUNKS];
+		outcome->lost_chunks += value[MMC_COUNT_RX_LOST_CHUNKS];
+		outcome->repaired_chunks += value[MMC_COUNT_RX_REPAIRED_CHUNKS];
 		outcome->duplicate_chunks +=
-			counters.value[MMC_COUNT_RX_DUPLICATE_CHUNKS];
-		outcome->reads += counters.value[MMC_COUNT_READS];
-		outcome->read_chunks += counters.value[MMC_COUNT_READ_CHUNKS];
-		outcome->failed_reads += counters.value[MMC_COUNT_FAILED_READS];
-		outcome->parity_sent += counters.value[MMC_COUNT_PARITY_SENT];
-		outcome->parity_used += counters.value[MMC_COUNT_PARITY_USED];
-		outcome->groups_mended +=
-			counters.value[MMC_COUNT_GROUPS_MENDED];
-		outcome->fell_back += counters.value[MMC_COUNT_FELL_BACK];
-		outcome->zero_copy_chunks +=
-			counters.value[MMC_COUNT_ZERO_COPY_CHUNKS];
-		outcome->registrations +=
-			counters.value[MMC_COUNT_REGISTRATIONS];
+			value[MMC_COUNT_RX_DUPLICATE_CHUNKS];
+		outcome->reads += value[MMC_COUNT_READS];
+		outcome->read_chunks += value[MMC_COUNT_READ_CHUNKS];
+		outcome->failed_reads += value[MMC_COUNT_FAILED_READS];
+		outcome->parity_sent += value[MMC_COUNT_PARITY_SENT];
+		outcome->parity_used += value[MMC_COUNT_PARITY_USED];
+		outcome->groups_mended += value[MMC_COUNT_GROUPS_MENDED];
+		outcome->fell_back += value[MMC_COUNT_FELL_BACK];
+		outcome->zero_copy_chunks += value[MMC_COUNT_ZERO_COPY_CHUNKS];
+		outcome->registrations += value[MMC_COUNT_REGISTRATIONS];
 	}
 	mmc_team_counters(host->team, counters.value);
-	outcome->evacuated_chunks = counters.value[MMC_COUNT_EVACUATED_CHUNKS];
-	outcome->rx_forged = counters.value[MMC_COUNT_RX_FORGED_DATAGRAMS];
-	outcome->rx_replayed = counters.value[MMC_COUNT_RX_REPLAYED_DATAGRAMS];
+	outcome->evacuated_chunks = value[MMC_COUNT_EVACUATED_CHUNKS];
+	outcome->rx_forged = value[MMC_COUNT_RX_FORGED_DATAGRAMS];
+	outcome->rx_replayed = value[MMC_COUNT_RX_REPLAYED_DATAGRAMS];
 }

@@ -134,7 +134,7 @@ class Description:
 
     def decide(self, reliability: str) -> None:
         """Have lost chunks made up for by ``"repeat"`` or ``"code"`` on all ranks."""
-        self.c.reliability = getattr(lib, f"MMC_MESSAGE_{reliability.upper()}")
+        self.c.reliability = getattr(lib, f"MMC_DECIDE_{reliability.upper()}")
 
     def report_blocks(self) -> None:
         """Have the operation tell which blocks have landed, see `NativeLanding`."""

@@ -217,9 +217,7 @@ class PairState:
         """Start to receive the next message, without waiting for the other rank."""
         return self._start(buf, 1 - self.rank)
 
-    def _start(
-        self, buf: Any, sender: int, reliability: str | None = None
-    ) -> Request:
+    def _start(self, buf: Any, sender: int, reliability: str | None = None) -> Request:
         direction = self._open_direction(sender)
         if not self._threaded:
             raise Error(

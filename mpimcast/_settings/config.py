@@ -53,9 +53,9 @@ class Config(Options):
             self._check_proxy()
         if self.may_code and self.zero_copy:
             raise ConfigError(
-                f"RELIABILITY={self.reliability} mends lost chunks from parity chunks, but with "
-                "ZERO_COPY=on the device would put parity in the places of chunks: "
-                "leave out one of them"
+                f"RELIABILITY={self.reliability} mends lost chunks from parity chunks, "
+                "but with ZERO_COPY=on the device would put parity in the places of "
+                "chunks: leave out one of them"
             )
 
     def _check_proxy(self) -> None:

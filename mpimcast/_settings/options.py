@@ -146,8 +146,8 @@ class Options:
         "32,4",
         values.code(example="8,1"),
         "with RELIABILITY=code: how many data chunks a group has at most, and how many "
-        "parity chunks are sent with it (auto: at most); with 0 of these, owners send parity only when "
-        "several ranks ask for different chunks of a group",
+        "parity chunks are sent with it (auto: at most); with 0 of these, owners send "
+        "parity only when several ranks ask for different chunks of a group",
     )
     checksum: str = _option(
         "header",

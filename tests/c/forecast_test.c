@@ -20,19 +20,19 @@ static bool is_lost(struct mmc_prng *prng, uint32_t loss)
 
 /* What was drawn of an operation beyond its data and parity. */
 struct drawn {
-	unsigned rounds;
+	unsigned trips;
 	uint32_t repairs; /* chunks that are sent again, to all */
 };
 
-/* Draws how many rounds it takes until a chunk is here that needs one. */
-static unsigned draw_rounds(struct mmc_prng *prng, uint32_t loss)
+/* Draws how many trips it takes until a chunk is here that needs one. */
+static unsigned draw_trips(struct mmc_prng *prng, uint32_t loss)
 {
-	unsigned rounds = 1;
+	unsigned trips = 1;
 
 	/* The request may be lost, or the repair. */
 	while (is_lost(prng, loss) || is_lost(prng, loss))
-		rounds++;
-	return rounds;
+		trips++;
+	return trips;
 }
 
 /*
@@ -57,8 +57,8 @@ static struct drawn draw(struct mmc_prng *prng,
 				nlost += is_lost(prng, loss);
 			if (nlost <= nparity)
 				continue;
-			drawn.rounds = mmc_max_u32(drawn.rounds,
-						   draw_rounds(prng, loss));
+			drawn.trips = mmc_max_u32(drawn.trips,
+						  draw_trips(prng, loss));
 			while (nparity == 0 && is_lost(prng, loss))
 				nlost++;
 			repairs = mmc_max_u32(repairs, nlost - nparity);
@@ -82,8 +82,8 @@ static void check_cost(uint64_t forecast_ns,
 		       uint32_t nparity)
 {
 	struct mmc_prng prng = { .state = check_seed() };
-	static int rounds[NTRIALS];
-	double round_ns = (double)forecast->round_ns / 2;
+	static int trips[NTRIALS];
+	double trip_ns = (double)forecast->trip_ns / 2;
 	double data_ns = (double)forecast->data_ns;
 	double least_ns = data_ns * (ndata + nparity) / ndata;
 	double sum = 0;
@@ -92,17 +92,17 @@ static void check_cost(uint64_t forecast_ns,
 	for (unsigned i = 0; i < NTRIALS; i++) {
 		struct drawn drawn = draw(&prng, forecast, ndata, nparity);
 
-		rounds[i] = (int)drawn.rounds;
-		sum += rounds[i];
+		trips[i] = (int)drawn.trips;
+		sum += trips[i];
 		repairs += drawn.repairs;
 	}
-	qsort(rounds, NTRIALS, sizeof(rounds[0]), by_number);
-	least_ns += round_ns * sum / NTRIALS;
+	qsort(trips, NTRIALS, sizeof(trips[0]), by_number);
+	least_ns += trip_ns * sum / NTRIALS;
 	least_ns += data_ns * repairs / forecast->tail_chunks / NTRIALS;
 	CHECK((double)forecast_ns >
-	      0.995 * (least_ns + round_ns * rounds[NTRIALS * 985 / 1000]));
+	      0.995 * (least_ns + trip_ns * trips[NTRIALS * 985 / 1000]));
 	CHECK((double)forecast_ns <
-	      1.005 * (least_ns + round_ns * rounds[NTRIALS * 995 / 1000]));
+	      1.005 * (least_ns + trip_ns * trips[NTRIALS * 995 / 1000]));
 }
 
 static void agrees_with_draws(void)
@@ -114,7 +114,7 @@ static void agrees_with_draws(void)
 	} codes[] = { { 4, 1 }, { 8, 2 }, { 16, 1 }, { 32, 4 } };
 	struct mmc_forecast forecast = {
 		.data_ns = 10 * MMC_MS_NS,
-		.round_ns = 3 * MMC_MS_NS,
+		.trip_ns = 3 * MMC_MS_NS,
 		.block_chunks = 64,
 		.tail_chunks = 64,
 		.run_chunks = 1,
@@ -145,7 +145,7 @@ static void chooses_the_least(void)
 	for (unsigned i = 0; i < 2000; i++) {
 		const struct mmc_forecast forecast = {
 			.data_ns = UINT64_C(1) << (10 + prng.state % 24),
-			.round_ns = mmc_prng_below(&prng, 400 * MMC_MS_NS),
+			.trip_ns = mmc_prng_below(&prng, 400 * MMC_MS_NS),
 			.block_chunks = 1 + i,
 			.tail_chunks =
 				1 + (uint32_t)mmc_prng_below(&prng, 5000),
@@ -174,7 +174,7 @@ static void parity_pays_over_long_links(void)
 {
 	struct mmc_forecast forecast = {
 		.data_ns = 24 * MMC_MS_NS,
-		.round_ns = 25 * MMC_MS_NS,
+		.trip_ns = 25 * MMC_MS_NS,
 		.block_chunks = 2083,
 		.tail_chunks = 2083,
 		.nreceivers = 1,
@@ -188,10 +188,10 @@ static void parity_pays_over_long_links(void)
 	forecast.run_chunks = 3 * 8;
 	CHECK_EQ(mmc_forecast_parity(&forecast, 32, 4), 4);
 	forecast.run_chunks = 1;
-	forecast.round_ns = 100 * MMC_US_NS;
+	forecast.trip_ns = 100 * MMC_US_NS;
 	forecast.tail_chunks = 9;
 	CHECK_EQ(mmc_forecast_parity(&forecast, 32, 4), 0);
-	forecast.round_ns = 400 * MMC_MS_NS;
+	forecast.trip_ns = 400 * MMC_MS_NS;
 	forecast.loss = 0;
 	CHECK_EQ(mmc_forecast_parity(&forecast, 32, 4), 0);
 }

@@ -65,21 +65,21 @@ static bool chances(uint32_t n, uint32_t each, uint32_t *more)
 
 /* ---- time ---------------------------------------------------------------- */
 
-/* More rounds make no difference to what costs least. */
-#define ROUNDS_MAX 32
+/* More trips make no difference to what costs least. */
+#define TRIPS_MAX 32
 
 /*
- * Returns the cost of the rounds after the data: `n` events have a chance of `first` to
- * need a round. Another one is needed if the request or the repair is lost.
+ * Returns the cost of the trips after the data: `n` events have a chance of `first` to
+ * need a trip. Another one is needed if the request or the repair is lost.
  */
-static uint64_t rounds_ns(const struct mmc_forecast *forecast, uint64_t n,
-			  uint32_t first)
+static uint64_t trips_ns(const struct mmc_forecast *forecast, uint64_t n,
+			 uint32_t first)
 {
 	uint32_t again = either(forecast->loss, forecast->loss);
 	uint64_t twice =
-		0; /* the mean number of rounds and its 99th percentile */
+		0; /* the mean number of trips and its 99th percentile */
 
-	for (unsigned round = 0; round < ROUNDS_MAX && first > 0; round++) {
+	for (unsigned trip = 0; trip < TRIPS_MAX && first > 0; trip++) {
 		uint32_t any = any_of(n, first);
 
 		twice += any;
@@ -87,7 +87,7 @@ static uint64_t rounds_ns(const struct mmc_forecast *forecast, uint64_t n,
 			twice += SURE;
 		first = both(first, again);
 	}
-	return ((forecast->round_ns / MMC_US_NS) * (twice / 2) >> 32) *
+	return ((forecast->trip_ns / MMC_US_NS) * (twice / 2) >> 32) *
 	       MMC_US_NS;
 }
 
@@ -112,8 +112,7 @@ uint64_t mmc_forecast_repeat_ns(const struct mmc_forecast *forecast)
 	     lost = both(lost, forecast->loss))
 		repeated += any_of(forecast->nreceivers, lost);
 	return forecast->data_ns + part_ns(forecast->data_ns, repeated) +
-	       rounds_ns(forecast, nruns * forecast->nreceivers,
-			 forecast->loss);
+	       trips_ns(forecast, nruns * forecast->nreceivers, forecast->loss);
 }
 
 uint64_t mmc_forecast_code_ns(const struct mmc_forecast *forecast,
@@ -138,8 +137,8 @@ uint64_t mmc_forecast_code_ns(const struct mmc_forecast *forecast,
 			share * (uint64_t)any_of(forecast->nreceivers, more[i]);
 	return forecast->data_ns + forecast->data_ns * nparity / ndata +
 	       part_ns(forecast->data_ns, repaired / ndata) +
-	       rounds_ns(forecast, ngroups * forecast->nreceivers,
-			 nparity / share < nruns ? more[nparity / share] : 0);
+	       trips_ns(forecast, ngroups * forecast->nreceivers,
+			nparity / share < nruns ? more[nparity / share] : 0);
 }
 
 uint32_t mmc_forecast_parity(const struct mmc_forecast *forecast,
@@ -149,7 +148,7 @@ uint32_t mmc_forecast_parity(const struct mmc_forecast *forecast,
 	uint32_t best = 0;
 	uint32_t parity = 1;
 
-	/* Parity that alone takes longer than all rounds is no use. */
+	/* Parity that alone takes longer than all trips is no use. */
 	while (forecast->loss > 0 && parity <= parity_max &&
 	       forecast->data_ns + forecast->data_ns * parity / data_chunks <
 		       least_ns) {

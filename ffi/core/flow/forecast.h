@@ -4,8 +4,8 @@
  * them, and so what RELIABILITY=auto prefers.
  *
  * Data, parity and repairs take their time on the link. Chunks that are lost early are
- * repaired while others are still coming. Those that are lost in the last round cost one
- * round more, those whose repair is lost, too, another one, and so on. With a code that
+ * repaired while others are still coming. Those that are lost in the last trip cost one
+ * trip more, those whose repair is lost, too, another one, and so on. With a code that
  * holds for the groups that lose more chunks than they have parity. The model takes losses
  * for independent of each other, but for runs of adjacent chunks, and all receivers for
  * alike. The simulator agrees with its choices (bench/study/codes.py).
@@ -17,9 +17,9 @@
 
 struct mmc_forecast {
 	uint64_t data_ns;      /* how long the data alone is on a link */
-	uint64_t round_ns;     /* from when a chunk is missing to its repair */
+	uint64_t trip_ns;      /* from when a chunk is missing to its repair */
 	uint32_t block_chunks; /* of the largest block */
-	uint32_t tail_chunks; /* those that a rank receives in the last round */
+	uint32_t tail_chunks;  /* those that a rank receives in the last trip */
 	uint32_t nreceivers;
 	uint32_t
 		loss; /* the share of chunks that are lost, in units of 2^-32 */

@@ -17,8 +17,8 @@ size_t mmc_op_parity_bytes(const struct mmc_op_config *config, uint32_t nchunks)
 	       mmc_pooling_bytes(nchunks, config->code_data, config->nranks);
 }
 
-/* What a round of repairs takes for its messages, as the simulator shows. */
-#define ROUND_EXTRA_NS (120 * MMC_US_NS)
+/* What a repair takes for its messages, as the simulator shows. */
+#define MESSAGES_NS (120 * MMC_US_NS)
 
 /* Returns what this rank's path suggests for an operation. */
 static struct mmc_forecast forecast_of(const struct mmc_op *op)
@@ -26,18 +26,18 @@ static struct mmc_forecast forecast_of(const struct mmc_op *op)
 	const struct mmc_path *path = op->config.path;
 	uint32_t nchunks = op->layout.nchunks;
 	uint64_t data_ns = mmc_path_time_ns(path, op->layout.total_bytes);
-	uint64_t round_ns = path->srtt_ns + ROUND_EXTRA_NS +
-			    mmc_loss_allowance_ns(path->srtt_ns, path->late_ns);
+	uint64_t trip_ns = path->srtt_ns + MESSAGES_NS +
+			   mmc_allowance_ns(path->srtt_ns, path->late_ns);
 
 	return (struct mmc_forecast){
 		.data_ns = data_ns,
-		.round_ns = round_ns,
+		.trip_ns = trip_ns,
 		.block_chunks = (uint32_t)(op->layout.largest_bytes /
 						   op->config.chunk_bytes +
 					   1),
 		.tail_chunks =
-			round_ns < data_ns
-				? (uint32_t)(nchunks * (round_ns / MMC_US_NS) /
+			trip_ns < data_ns
+				? (uint32_t)(nchunks * (trip_ns / MMC_US_NS) /
 					     (data_ns / MMC_US_NS + 1)) +
 					  1
 				: nchunks,

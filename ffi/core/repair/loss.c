@@ -200,7 +200,7 @@ void mmc_loss_begin(struct mmc_loss *loss, const struct mmc_schedule *schedule,
 	loss->direct_chunks = MMC_LOSS_DIRECT_CHUNKS;
 	loss->quiet_ns = mmc_loss_quiet_ns(terms);
 	loss->jitter_max_ns = mmc_min_u64(JITTER_MAX_NS, nranks * per_rank_ns);
-	loss->allowance_ns = mmc_loss_allowance_ns(srtt_ns, terms->late_ns);
+	loss->allowance_ns = mmc_allowance_ns(srtt_ns, terms->late_ns);
 	loss->trip_ns = RETRY_MIN_NS;
 	mmc_loss_stretch(loss, srtt_ns);
 	loss->silence_ns = now_ns + loss->quiet_ns;

@@ -15,27 +15,11 @@
 #define MMC_CORE_REPAIR_LOSS_H
 
 #include "core/plan/grouping.h"
+#include "core/repair/allowance.h"
 #include "core/repair/chain.h"
 #include "core/repair/nak.h"
 #include "core/repair/policy.h"
-#include "support/bits.h"
 #include "support/prng.h"
-
-/* The bounds of the allowance for reordering. */
-#define MMC_LOSS_ALLOWANCE_MIN_NS (50 * MMC_US_NS)
-#define MMC_LOSS_ALLOWANCE_MAX_NS MMC_MS_NS
-
-/*
- * Returns the allowance for reordering: half a round trip, within its bounds, or `late_ns`
- * if chunks were slower than that.
- */
-static inline uint64_t mmc_loss_allowance_ns(uint64_t srtt_ns, uint64_t late_ns)
-{
-	uint64_t half_ns = mmc_max_u64(MMC_LOSS_ALLOWANCE_MIN_NS, srtt_ns / 2);
-
-	return mmc_max_u64(mmc_min_u64(MMC_LOSS_ALLOWANCE_MAX_NS, half_ns),
-			   late_ns);
-}
 
 /* Direct NAKs ask for few chunks at first: repairs for all ranks may share a queue. */
 #define MMC_LOSS_DIRECT_CHUNKS 32

@@ -19,7 +19,8 @@ enum {
 	SIGNATURE_MAX = 28,
 	WINDOW_BYTES = 36,
 	SRTT_US = 40,
-	LAG_EPOCHS = 44, /* below the term `parity` in the highest 8 bits */
+	PARITY = 44,
+	LAG_EPOCHS = 45, /* three bytes */
 	NITEMS = 48,
 	SOURCE_BYTES = 52,
 	DEAF = 56,
@@ -34,7 +35,8 @@ _Static_assert(LATE_AGE_MS + 4 == ITEMS,
 #define PARITY_SHIFT 24
 
 #ifdef MMC_BARE
-#define LAG_EPOCHS_MASK UINT32_MAX /* no rank wants parity (core/wire/record.h) */
+#define LAG_EPOCHS_MASK                                                        \
+	UINT32_MAX /* no rank wants parity (core/wire/record.h) */
 #else
 #define LAG_EPOCHS_MASK UINT32_C(0xffffff)
 #endif
@@ -107,7 +109,7 @@ static void encode_record(uint8_t *bytes, const struct mmc_record *record)
 	mmc_put_u32(bytes + WINDOW_BYTES, record->terms.window_bytes);
 	mmc_put_u32(bytes + SOURCE_BYTES, record->terms.source_bytes);
 	mmc_put_u32(bytes + SRTT_US, record->terms.srtt_us);
-	mmc_put_u32(bytes + LAG_EPOCHS,
+	mmc_put_u32(bytes + PARITY,
 		    record->terms.lag_epochs | mmc_terms_wanted(&record->terms)
 						       << PARITY_SHIFT);
 	mmc_put_u64(bytes + DEAF, record->terms.deaf);
@@ -115,7 +117,7 @@ static void encode_record(uint8_t *bytes, const struct mmc_record *record)
 
 static void decode_record(struct mmc_record *record, const uint8_t *bytes)
 {
-	uint32_t word = mmc_get_u32(bytes + LAG_EPOCHS);
+	uint32_t word = mmc_get_u32(bytes + PARITY);
 
 	*record = (struct mmc_record){
 		.flags = bytes[FLAGS],

@@ -18,10 +18,10 @@ enum mmc_kind {
  * How lost chunks of an operation are made up for. What one rank decides holds for all; a
  * code can be decided on only if the stream has one.
  */
-enum mmc_message_reliability {
-	MMC_MESSAGE_AS_STREAM,
-	MMC_MESSAGE_REPEAT,
-	MMC_MESSAGE_CODE,
+enum mmc_decision {
+	MMC_DECIDE_NOTHING = 0, /* it is as the stream's options say */
+	MMC_DECIDE_REPEAT = 1,
+	MMC_DECIDE_CODE = 2,
 };
 
 /*
@@ -35,7 +35,7 @@ struct mmc_operation {
 	uint32_t notifies; /* whether its end wakes mmc_engine_await() */
 	uint32_t unready;  /* whether it begins with mmc_request_ready() only */
 	uint32_t partial;  /* whether parts of it are asked for (partial.h) */
-	uint32_t reliability; /* enum mmc_message_reliability */
+	uint32_t reliability; /* enum mmc_decision */
 	uint64_t block_bytes; /* each rank's block; Bcast: the root's */
 	/*
 	 * For an Allgatherv: the size of each rank's block, and where it begins in
