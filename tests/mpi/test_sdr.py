@@ -82,7 +82,7 @@ def test_reliability_of_messages(connect: Connect, setting: str) -> None:
 
 
 def test_a_code_needs_room(connect: Connect) -> None:
-    """A message cannot have a code if the pair was connected without; the pair lives."""
+    """No message has a code if its pair was connected without; the pair lives."""
     pair = connect()
     with pytest.raises(ConfigError, match="'code' or 'auto'"):
         pair.Isend(bytearray(5000), reliability="code")
