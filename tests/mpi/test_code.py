@@ -55,10 +55,10 @@ def test_zero_copy_is_refused(make_comm: Make) -> None:
 
 @pytest.mark.network
 def test_auto_forecasts(make_comm: Make) -> None:
-    """Without losses nothing is coded; all ranks code once parity pays, or none.
+    """Without losses nothing is coded; once parity pays, all ranks code.
 
-    Losses whose repair takes long make parity pay, which the kernel's own loopback never
-    does: so each rank's datagrams are held back.
+    Parity pays where repairs are slow. On loopback they are not, so control messages
+    are held back.
     """
     comm = make_comm(reliability="auto", eager_bytes=0)
     rng = np.random.default_rng(WORLD.rank)
