@@ -8,11 +8,13 @@
 
 #define SURE UINT32_MAX
 
+/* Returns the chance that both of two independent events happen. */
 static uint32_t both(uint32_t one, uint32_t other)
 {
 	return (uint32_t)((uint64_t)one * other >> 32);
 }
 
+/* Returns the chance that one of them happens, or both. */
 static uint32_t either(uint32_t one, uint32_t other)
 {
 	uint64_t sum = (uint64_t)one + other - both(one, other);
@@ -76,8 +78,8 @@ static uint64_t trips_ns(const struct mmc_forecast *forecast, uint64_t n,
 			 uint32_t first)
 {
 	uint32_t again = either(forecast->loss, forecast->loss);
-	uint64_t twice =
-		0; /* the mean number of trips and its 99th percentile */
+	/* The mean number of trips and its 99th percentile. */
+	uint64_t twice = 0;
 
 	for (unsigned trip = 0; trip < TRIPS_MAX && first > 0; trip++) {
 		uint32_t any = any_of(n, first);
@@ -91,10 +93,13 @@ static uint64_t trips_ns(const struct mmc_forecast *forecast, uint64_t n,
 	       MMC_US_NS;
 }
 
-/* Returns the part `share`, in units of 2^-32, of a time. */
+/*
+ * Returns the part `share`, in units of 2^-32 and at most a few dozen, of a time of at most
+ * a month. Fewer bits of the share than it has suffice.
+ */
 static uint64_t part_ns(uint64_t time_ns, uint64_t share)
 {
-	return (time_ns / MMC_US_NS * share >> 32) * MMC_US_NS;
+	return (time_ns / MMC_US_NS * (share >> 16) >> 16) * MMC_US_NS;
 }
 
 /* Returns a number of chunks counted in runs, of which at least one is lost as a whole. */

@@ -21,8 +21,8 @@ struct mmc_forecast {
 	uint32_t block_chunks; /* of the largest block */
 	uint32_t tail_chunks;  /* those that a rank receives in the last trip */
 	uint32_t nreceivers;
-	uint32_t
-		loss; /* the share of chunks that are lost, in units of 2^-32 */
+	/* The share of chunks that are lost, in units of 2^-32. */
+	uint32_t loss;
 	uint32_t run_chunks; /* how many adjacent chunks are lost at a time */
 };
 

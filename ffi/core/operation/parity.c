@@ -59,13 +59,13 @@ static uint32_t wanted_parity(const struct mmc_op *op)
 		forecast = forecast_of(op);
 		parity = mmc_forecast_parity(&forecast, config->code_data,
 					     config->code_parity);
-		return parity == 0 ? 0 : (parity + 1);
+		return parity == 0 ? 0 : parity + 1;
 	case MMC_RELIABILITY_DECIDE_REPEAT:
 		return MMC_PARITY_DECIDED;
 	case MMC_RELIABILITY_DECIDE_CODE:
-		return (MMC_PARITY_DECIDED + config->code_parity + 1);
+		return MMC_PARITY_DECIDED + config->code_parity + 1;
 	default:
-		return (config->code_parity + 1);
+		return config->code_parity + 1;
 	}
 }
 
