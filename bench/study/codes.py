@@ -102,7 +102,7 @@ def measure(link: Link, nseeds: int) -> Numbers:
     """Send one Bcast with each code and each seed."""
     found: Numbers = {"seeds": nseeds}
     for name, code in CODES.items():
-        results = [_run(link, code, seed) for seed in range(1, nseeds + 1)]
+        results = [broadcast(link, code, seed) for seed in range(1, nseeds + 1)]
         times = [result["time_ns"] for result in results]
         mean_ns = sum(times) // nseeds
         found[f"{name} mean_ns"] = mean_ns
@@ -132,8 +132,8 @@ def _window_bytes(link: Link) -> int:
     return min(max(2 * product_bytes, _WINDOW_BYTES_MIN), _UINT32_MAX)
 
 
-def _run(link: Link, code: Code, seed: int) -> simulator.Plain:
-    """Run one Bcast whose buffers and queues hold all that comes."""
+def broadcast(link: Link, code: Code, seed: int, **more: int) -> simulator.Plain:
+    """Run a Bcast whose buffers and queues hold all that comes, with more of a spec."""
     spec = {
         "seed": seed,
         "nranks": link.nranks,
@@ -154,6 +154,7 @@ def _run(link: Link, code: Code, seed: int) -> simulator.Plain:
         "loss_ppm": link.loss_ppm,
         "limit_ns": 10_000 * _S,
         "limit_events": _EVENTS_MAX,
+        **more,
     }
     result = simulator.run(spec)
     costly = any(words in result["violation"] for words in _COSTLY)
