@@ -107,7 +107,7 @@ def chapter(results: Results, _folder: Path) -> Chapter:
         ],
         [
             Table(
-                f"Times in ms, means of {_NSEEDS} seeds; auto has CODE={_CODE} as well.",
+                f"Times in ms, means of {_NSEEDS} seeds; auto has CODE={_CODE}, too.",
                 [*heads, *_WAYS, "auto : better one"],
                 [_row(results, *each) for each in _links()],
             )

@@ -66,6 +66,17 @@ def test_command_says_what_parity_did(capsys: pytest.CaptureFixture[str]) -> Non
         assert "parity" not in capsys.readouterr().out
 
 
+def test_auto_learns(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is lost at first is repeated, and parity is sent once it pays."""
+    far = f"{LOSSY} --ops 4 --latency 25000 --window 64M --buffer 64M --code 32,4"
+    always = simulated(far, capsys)["result"]
+    auto = simulated(f"{far} --code-auto 1", capsys)["result"]
+    assert 0 < counted(auto)[0] < counted(always)[0]
+    assert total(auto, "lost_chunks") > 0
+    near = f"{LOSSY} --loss 0 --ops 4 --code 32,4 --code-auto 1"
+    assert counted(simulated(near, capsys)["result"]) == [0, 0, 0, 0]
+
+
 def test_parity_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     """With no parity chunks in a code, they are sent only after losses."""
     lossless = "--ranks 16 --bytes 1M --kind bcast --code 32,0"

@@ -118,6 +118,14 @@ GROUPS: dict[str, tuple[Option, ...]] = {
             "1",
         ),
         Option(
+            "--code-auto",
+            "code_auto",
+            arguments.whole(0, 1),
+            "1: RELIABILITY=auto with the --code, which is used where that is forecast "
+            "to take less time",
+            "1",
+        ),
+        Option(
             "--known-rate",
             "known_mbits",
             arguments.real(
