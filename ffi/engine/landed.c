@@ -3,6 +3,7 @@
 
 #include "engine/operation.h"
 #include "engine/threads/notify.h"
+#include "support/range.h"
 
 /* Returns which blocks have landed; NULL until the operation begins. */
 static const struct mmc_landing *landing_of(const struct mmc_request *request)
@@ -38,9 +39,7 @@ static uint32_t by_rank(const struct mmc_request *request, uint32_t index)
 
 	if (request->operation.kind == MMC_BCAST)
 		return request->operation.root;
-	if (index == 0)
-		return own;
-	return index <= own ? index - 1 : index;
+	return mmc_landed_together(own, index);
 }
 
 int mmc_request_look_block(struct mmc_request *request, uint32_t index,

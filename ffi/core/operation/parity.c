@@ -120,12 +120,9 @@ void mmc_op_begin_parity(struct mmc_op *op)
 
 struct mmc_group mmc_op_own_group(const struct mmc_op *op, uint32_t group)
 {
-	struct mmc_group own =
-		mmc_grouping_get(&op->mender->grouping, op->own.nchunks, group);
+	const struct mmc_run own = { op->own.first, op->own.nchunks };
 
-	own.first += op->own.first;
-	own.end += op->own.first;
-	return own;
+	return mmc_grouping_get_in(&op->mender->grouping, own, group);
 }
 
 struct mmc_header mmc_op_parity_header(const struct mmc_op *op,

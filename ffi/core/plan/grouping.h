@@ -98,6 +98,18 @@ uint32_t mmc_grouping_find(const struct mmc_grouping *grouping,
 struct mmc_group mmc_grouping_get(const struct mmc_grouping *grouping,
 				  uint32_t nchunks, uint32_t group);
 
+/* Returns a group of the block that has the chunks `block`, which count on from there. */
+static inline struct mmc_group
+mmc_grouping_get_in(const struct mmc_grouping *grouping, struct mmc_run block,
+		    uint32_t group)
+{
+	struct mmc_group found = mmc_grouping_get(grouping, block.count, group);
+
+	found.first += block.first;
+	found.end += block.first;
+	return found;
+}
+
 /* Returns how many rows of parity a group may have. */
 static inline uint32_t mmc_grouping_rows(const struct mmc_grouping *grouping)
 {

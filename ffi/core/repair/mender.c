@@ -38,12 +38,9 @@ struct mmc_mender *mmc_mender_init(uint8_t *memory,
 static struct mmc_group group_of(const struct mmc_mender *mender,
 				 const struct mmc_block *block, uint32_t number)
 {
-	struct mmc_group group =
-		mmc_grouping_get(&mender->grouping, block->nchunks, number);
+	const struct mmc_run chunks = { block->first, block->nchunks };
 
-	group.first += block->first;
-	group.end += block->first;
-	return group;
+	return mmc_grouping_get_in(&mender->grouping, chunks, number);
 }
 
 /* Returns how many chunks of a group `map` does not have. */

@@ -74,19 +74,6 @@ static uint32_t count_rows(struct mmc_pooling *pooling,
 	return nrows < nchunks ? nrows : 0;
 }
 
-/* Returns group `number` of the repairer's own block, as the operation counts chunks. */
-static struct mmc_group group_of(const struct mmc_pooling *pooling,
-				 const struct mmc_repairer *repairer,
-				 uint32_t number)
-{
-	struct mmc_group group = mmc_grouping_get(&pooling->grouping,
-						  repairer->own.count, number);
-
-	group.first += repairer->own.first;
-	group.end += repairer->own.first;
-	return group;
-}
-
 /* Takes the next rows of a group, if there are so many. */
 static bool take_rows(struct mmc_pooling *pooling, uint32_t number,
 		      const struct mmc_group *group, struct mmc_run *rows)
@@ -141,7 +128,7 @@ bool mmc_pooling_next(struct mmc_pooling *pooling,
 			return false;
 		*group =
 			mmc_grouping_find(&pooling->grouping, own.count, place);
-		found = group_of(pooling, repairer, *group);
+		found = mmc_grouping_get_in(&pooling->grouping, own, *group);
 		rows->count = mmc_min_u32(nrows_max,
 					  count_rows(pooling, &repairer->naks,
 						     &found));

@@ -15,6 +15,7 @@
 #include "support/bits.h"
 #include "support/error.h"
 #include "support/present.h"
+#include "support/range.h"
 
 /*
  * Returns what mmc_request_wait() is to return for a request in its current state, and
@@ -152,18 +153,13 @@ int mmc_request_wait_range(struct mmc_request *request,
 {
 	const struct mmc_operation *operation = &request->operation;
 	uint64_t nbytes = 0;
+	int rv;
 
 	if (range->rank < request->stream->team->options.nranks)
 		nbytes = mmc_operation_block(operation, range->rank);
-	if (range->first_bytes > nbytes ||
-	    range->nbytes > nbytes - range->first_bytes) {
-		mmc_error_set("%llu bytes from byte %llu on are not in the "
-			      "block of rank %u, which has %llu",
-			      (unsigned long long)range->nbytes,
-			      (unsigned long long)range->first_bytes,
-			      range->rank, (unsigned long long)nbytes);
-		return -MMC_EINVAL;
-	}
+	rv = mmc_range_check(range, nbytes);
+	if (rv != 0)
+		return rv;
 	return wait_for_part(
 		&(struct part){ .request = request, .range = range }, slice_ns);
 }

@@ -10,6 +10,7 @@
 #include "support/clock.h"
 #include "support/error.h"
 #include "support/present.h"
+#include "support/range.h"
 
 static bool is_complete(const struct mmc_node_request *request)
 {
@@ -55,9 +56,7 @@ static uint32_t by_rank(const struct mmc_node_request *request, uint32_t index)
 
 	if (request->operation.kind == MMC_BCAST)
 		return request->operation.root;
-	if (index == 0)
-		return own;
-	return index <= own ? index - 1 : index;
+	return mmc_landed_together(own, index);
 }
 
 /* Returns what a part's function of partial.h is to return. Needs no lock. */
@@ -230,19 +229,14 @@ int mmc_node_request_wait_range(struct mmc_node_request *request,
 				uint64_t slice_ns)
 {
 	uint64_t nbytes = 0;
+	int rv;
 
 	if (range->rank < request->stream->options.nranks &&
 	    mmc_node_request_sends(request, range->rank))
 		nbytes = mmc_node_request_bytes(request, range->rank);
-	if (range->first_bytes > nbytes ||
-	    range->nbytes > nbytes - range->first_bytes) {
-		mmc_error_set("%llu bytes from byte %llu on are not in the "
-			      "block of rank %u, which has %llu",
-			      (unsigned long long)range->nbytes,
-			      (unsigned long long)range->first_bytes,
-			      range->rank, (unsigned long long)nbytes);
-		return -MMC_EINVAL;
-	}
+	rv = mmc_range_check(range, nbytes);
+	if (rv != 0)
+		return rv;
 	return wait_for_part(request, &(struct part){ .range = range },
 			     slice_ns);
 }
