@@ -6,6 +6,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from mpimcast._support.pauses import pause_s
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
@@ -15,9 +17,7 @@ if TYPE_CHECKING:
 
     from mpimcast._support.landing import Landing
 
-# Where no thread tells of blocks, a coroutine looks for them after pauses. Each of
-# these lasts this share of the time waited.
-_PAUSE_SHARE = 1 / 16
+# Where no thread tells of blocks, a coroutine looks for them after pauses.
 _PAUSE_S_MIN = 50e-6
 _PAUSE_S_MAX = 1e-3
 
@@ -81,9 +81,9 @@ class Blocks:
 
         waited_s, rank = 0.0, None
         while rank is None:
-            pause_s = min(max(_PAUSE_S_MIN, _PAUSE_SHARE * waited_s), _PAUSE_S_MAX)
-            await asyncio.sleep(pause_s)
-            waited_s += pause_s
+            next_s = pause_s(waited_s, _PAUSE_S_MIN, _PAUSE_S_MAX)
+            await asyncio.sleep(next_s)
+            waited_s += next_s
             self._landing.help_on()
             rank = self._landing.look(index)
         return rank

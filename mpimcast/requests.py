@@ -252,6 +252,12 @@ class _Hosted(Partial, _Mixin):
     _make: Callable[..., Any]  # makes the landing of a request and its callbacks
     _callbacks: list[Callable[[int], object]]
 
+    def __new__(cls, request: MPI.Request, make: Callable[..., Any]) -> Self:
+        """Make a request with the handle, and the buffers, of another."""
+        made = super().__new__(cls, request)
+        made._make, made._callbacks = make, []
+        return made
+
     def _landing(self) -> Any:
         return self._make(self, self._callbacks)
 
@@ -302,12 +308,6 @@ class HostedRequest(_Hosted, MPI.Request):
     True
     """
 
-    def __new__(cls, request: MPI.Request, make: Callable[..., Any]) -> Self:
-        """Make a request with the handle, and the buffers, of another."""
-        made = super().__new__(cls, request)
-        made._make, made._callbacks = make, []
-        return made
-
 
 class HostedPrequest(_Hosted, MPI.Prequest):
     """A persistent request of the MPI library's, whose blocks all land at its end.
@@ -326,12 +326,6 @@ class HostedPrequest(_Hosted, MPI.Prequest):
     True
     >>> request.Free()
     """
-
-    def __new__(cls, request: MPI.Prequest, make: Callable[..., Any]) -> Self:
-        """Make a request with the handle, and the buffers, of another."""
-        made = super().__new__(cls, request)
-        made._make, made._callbacks = make, []
-        return made
 
 
 @functools.cache

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from mpimcast._mpi import roll
+from mpimcast._support.pauses import pause_s
 from mpimcast.errors import TimedOut
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 _POLL_S_MAX = 0.1
 _PAUSE_S_MIN = 20e-6
 _PAUSE_S_MAX = 1e-3
-# Each pause lasts this share of the time waited, so that long waits cost no core.
-_PAUSE_SHARE = 1 / 16
 
 # The longest pause while the MPI library moves much data, perhaps in `Test` alone.
 _MOVING_PAUSE_S_MAX = 100e-6
@@ -123,13 +122,11 @@ def _pauses(
         The seconds of observed time so far, after each pause.
     """
     waited_s = 0.0
-    pause_s = _PAUSE_S_MIN
     now_s = time.monotonic()
     while not (request.Test() or is_futile()):
-        time.sleep(pause_s)
+        time.sleep(pause_s(waited_s, _PAUSE_S_MIN, longest_s))
         before_s, now_s = now_s, time.monotonic()
         waited_s += min(now_s - before_s, _POLL_S_MAX)
-        pause_s = min(max(_PAUSE_S_MIN, _PAUSE_SHARE * waited_s), longest_s)
         roll.hear_all()
         if absence is not None:
             absence.look()

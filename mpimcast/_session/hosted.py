@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Has the MPI library carry collectives whose data is on a device.
+"""Has the MPI library carry collectives, also those whose data is on a device.
 
-A library that is aware of devices gets them as they are. Any other gets copies in the
-host's memory, which only blocking collectives can wait for.
+A library that is aware of devices gets their buffers as they are. Any other gets copies
+in the host's memory, which only blocking collectives can wait for.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mpimcast._support.pauses import pause_s
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -16,9 +18,7 @@ if TYPE_CHECKING:
     from mpimcast._session.collectives import Collective
     from mpimcast._session.places import Places
 
-# The MPI library offers nothing to sleep on. Each pause between two questions lasts
-# this share of the time waited.
-_PAUSE_SHARE = 1 / 16
+# The MPI library offers nothing to sleep on, so it is asked after each pause.
 _PAUSE_S_MIN = 20e-6
 _PAUSE_S_MAX = 1e-3
 
@@ -121,4 +121,4 @@ class HostedLanding:
         begin_s = time.monotonic()
         while not self._request.Get_status():
             waited_s = time.monotonic() - begin_s
-            time.sleep(min(max(_PAUSE_S_MIN, _PAUSE_SHARE * waited_s), _PAUSE_S_MAX))
+            time.sleep(pause_s(waited_s, _PAUSE_S_MIN, _PAUSE_S_MAX))

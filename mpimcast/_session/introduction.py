@@ -186,7 +186,7 @@ def introduce(config: Config, team: str = "") -> dict[str, Any]:
         "qkey": secrets.randbelow(2**31),
         "devices": bool(accelerators.loaded()),
         "unprotected": _unprotected(config),
-        "uncoded": config.reliability != "repeat" and _has_firmware(config),
+        "uncoded": config.may_code and _has_firmware(config),
     }
 
 

@@ -154,12 +154,11 @@ class Landing:
 
     def wait(self, index: int) -> int:
         """Wait until so many blocks have landed; return whose the last one is."""
-        self._operation.sleep_until(
-            lambda: self.look(index) is not None,
-            lambda: self._native.wait_block(index, SLICE_NS),
-        )
-        rank = self.look(index)
-        assert rank is not None  # noqa: S101 -- it has ended well
+        while (rank := self.look(index)) is None:
+            self._operation.sleep_until(
+                lambda: self.look(index) is not None,
+                lambda: self._native.wait_block(index, SLICE_NS),
+            )
         return rank
 
     def wait_block(self, rank: int) -> None:
