@@ -13,12 +13,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import importlib.util
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -31,7 +30,6 @@ from bench.page.units import ms, size
 from bench.testbed import host
 from bench.testbed.cluster import SINGLE_BURST_BYTES
 from bench.testbed.distance import Distance, DistantCluster, congestion_controls
-from mpimcast._settings.config import Config
 from mpimcast._settings.values import parse_size
 
 RELIABILITIES = ("repeat", "code", "auto")
@@ -51,6 +49,8 @@ _HEADS = (
     "repeat : p99",
 )
 _QUEUE_BYTES_MIN = 512 << 10
+
+_Value = TypeVar("_Value")
 
 
 class Case(NamedTuple):
@@ -76,28 +76,25 @@ class Case(NamedTuple):
         return self.collective, str(self.nranks), size(self.nbytes), link
 
 
-def contenders(collective: str) -> dict[str, Contender]:
+def contenders() -> dict[str, Contender]:
     """Return those that can take part here, by name."""
-    found = {}
-    if collective != MESSAGE or importlib.util.find_spec("mpimcast.sdr"):
-        settings = {setting.name for setting in Config.read({}).settings()}
-        chosen = "RELIABILITY" in settings
-        for name in RELIABILITIES if chosen else RELIABILITIES[:1]:
-            found[name] = Contender(
-                name,
-                f"mpimcast, RELIABILITY={name}",
-                OPENMPI,
-                ours=True,
-                variables={
-                    "MPIMCAST_PROTECT": "off",
-                    **({"MPIMCAST_RELIABILITY": name} if chosen else {}),
-                },
-            )
+    ours = {
+        name: Contender(
+            name,
+            f"mpimcast, RELIABILITY={name}",
+            OPENMPI,
+            ours=True,
+            variables={"MPIMCAST_PROTECT": "off", "MPIMCAST_RELIABILITY": name},
+        )
+        for name in RELIABILITIES
+    }
     available = congestion_controls()
-    for name in CONTROLS:
-        if name in available:
-            found[name] = Contender(name, f"TCP, {name}", OPENMPI)
-    return found
+    tcp = {
+        name: Contender(name, f"TCP, {name}", OPENMPI)
+        for name in CONTROLS
+        if name in available
+    }
+    return ours | tcp
 
 
 def measure(
@@ -176,7 +173,7 @@ def run(
         burst_bytes=SINGLE_BURST_BYTES,
         queue_bytes=max(case.product_bytes, _QUEUE_BYTES_MIN),
     )
-    chosen = contenders(case.collective)
+    chosen = contenders()
     for seed in range(1, options.rounds + 1):
         turn = case._replace(distance=dataclasses.replace(case.distance, seed=seed))
         for name, contender in chosen.items():
@@ -187,9 +184,9 @@ def run(
                     print(f"{name} has failed: {error}", file=sys.stderr)
 
 
-def _list(kind: type) -> type:
-    """Return a parser of comma-separated values."""
-    return lambda text: [kind(each) for each in text.split(",")]  # type: ignore[return-value]
+def _list(parse: Callable[[str], _Value]) -> Callable[[str], list[_Value]]:
+    """Return a parser of comma-separated values, each of which `parse` takes."""
+    return lambda text: [parse(each) for each in text.split(",")]
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:

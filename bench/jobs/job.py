@@ -43,7 +43,7 @@ def run(
 ) -> list[Measurement]:
     """Run a job; return a measurement of each task.
 
-    Either all tasks are training steps, or none is; likewise messages. Raise
+    All tasks must be of one kind: training steps, messages or collectives. Raise
     RuntimeError if the job fails, or if data bypassed the links.
     """
     load, begin = os.getloadavg()[0], datetime.now(timezone.utc)

@@ -13,7 +13,6 @@ from mpi4py import MPI
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from typing_extensions import Self
 
 _POLL_S = 0.0002
 
@@ -22,35 +21,30 @@ class Meeting(MPI.Intracomm):
     """A communicator of the MPI library, whose ranks meet in a file that all see.
 
     Over a long link ranks leave a barrier of messages up to a round trip apart, or more
-    if one is lost; operations would begin as far apart. All else is the library's.
-
-    Parameters
-    ----------
-    comm
-        The communicator.
-    path
-        The file, in which each rank counts its barriers.
+    if one is lost; operations would begin as far apart. In the file each rank counts
+    its barriers. All else is the library's.
     """
 
-    _counts: NDArray[np.uint64]
+    # None: a copy of this communicator, which meets as the library's own ones do.
+    _counts: NDArray[np.uint64] | None = None
 
-    def __new__(cls, comm: MPI.Intracomm, path: str) -> Self:
-        """Wrap the communicator, and open the file."""
-        self = super().__new__(cls, comm)
-        nbytes = 8 * comm.size
+    def meet_in(self, path: str) -> None:
+        """Have the ranks meet in a file from now on. Each of them calls this."""
+        nbytes = 8 * self.size
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT)
         os.ftruncate(descriptor, nbytes)
         memory = mmap.mmap(descriptor, nbytes)
         os.close(descriptor)
         self._counts = np.frombuffer(memory, np.uint64)
-        return self
-
-    def Dup(self, info: MPI.Info | None = None) -> MPI.Intracomm:  # type: ignore[override]  # noqa: N802 -- mpi4py's name
-        """Return a communicator of the library, as a copy has no file."""
-        return MPI.Intracomm(self).Dup(info)
 
     def Barrier(self) -> None:  # noqa: N802 -- mpi4py's name
-        """Return once all ranks have called this as often."""
+        """Return once all ranks have called this as often.
+
+        Ranks look at the file again and again: the hosts share no lock.
+        """
+        if self._counts is None:
+            super().Barrier()
+            return
         self._counts[self.rank] += np.uint64(1)
         own = self._counts[self.rank]
         while np.any(self._counts < own):

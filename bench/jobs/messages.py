@@ -25,7 +25,7 @@ SENDER, RECEIVER = 0, 1
 
 
 class Channel(Protocol):
-    """What carries messages from rank 0 to rank 1."""
+    """A connection that carries messages from rank 0 to rank 1."""
 
     def send(self, message: NDArray[np.uint8]) -> None:
         """Send a message."""

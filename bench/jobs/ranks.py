@@ -270,7 +270,9 @@ def arguments() -> argparse.Namespace:
 def world_of(options: argparse.Namespace) -> MPI.Intracomm:
     """Return the communicator of all ranks, as the arguments want its barrier."""
     if options.meeting:
-        return Meeting(MPI.COMM_WORLD, f"{options.socket}-meeting")
+        world = Meeting(MPI.COMM_WORLD)
+        world.meet_in(f"{options.socket}-meeting")
+        return world
     return MPI.Intracomm(MPI.COMM_WORLD)
 
 

@@ -153,8 +153,7 @@ class DistantCluster(Cluster):
             stdout=subprocess.PIPE,
             text=True,
         ) as forwarder:
-            assert forwarder.stdout is not None  # noqa: S101 -- a pipe
-            if forwarder.stdout.readline() != "\n":
+            if not forwarder.stdout or forwarder.stdout.readline() != "\n":
                 raise RuntimeError("the forwarder has not started")
             try:
                 yield crossing

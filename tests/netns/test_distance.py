@@ -103,7 +103,7 @@ def test_losses(distant: DistantCluster, seed: int, period: int) -> None:
 def test_measurements(distant: DistantCluster, collective: str) -> None:
     """The benchmark measures what it should, and no operation beats the distance."""
     case = Case(collective, 2, 64 << 10, 100, Distance(ROUND_TRIP_MS, 0.02))
-    found = contenders(collective)["reno" if collective == "message" else "repeat"]
+    found = contenders()["reno" if collective == "message" else "repeat"]
     measured = measure(distant, case, found, 5)
     assert len(measured.seconds) == 5
     assert min(measured.seconds) >= ROUND_TRIP_MS / 2000

@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-from typing import NamedTuple
-
 import pytest
 
 from bench import distance
@@ -14,52 +11,15 @@ from bench.testbed.distance import Distance
 from mpimcast._settings.config import Config
 
 
-class Named(NamedTuple):
-    """A setting, of which only the name matters."""
-
-    name: str
-
-
-class Settings(NamedTuple):
-    """The settings of some version of mpimcast."""
-
-    names: tuple[str, ...]
-
-    def settings(self) -> list[Named]:
-        """Return them."""
-        return [Named(name) for name in self.names]
-
-
-@pytest.fixture
-def controls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the kernel have one congestion control that takes part, and another."""
+def test_contenders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each RELIABILITY takes part, and TCP with what this kernel has of our choice."""
     monkeypatch.setattr(distance, "congestion_controls", lambda: ["reno", "cubic"])
-
-
-@pytest.mark.parametrize(
-    ("names", "ours"),
-    [(("TTL",), ["repeat"]), (("RELIABILITY",), ["repeat", "code", "auto"])],
-)
-@pytest.mark.usefixtures("controls")
-def test_contenders(
-    monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], ours: list[str]
-) -> None:
-    """Those that this version or this kernel does not have are left out."""
-    monkeypatch.setattr(Config, "read", lambda _given: Settings(names))
-    found = distance.contenders("Bcast")
-    assert list(found) == [*ours, "reno"]
-    for name in ours:
-        told = found[name].variables.get("MPIMCAST_RELIABILITY")
-        assert told == (name if len(ours) > 1 else None)
-    assert not found["reno"].ours
-
-
-@pytest.mark.parametrize("exists", [False, True])
-@pytest.mark.usefixtures("controls")
-def test_messages_need_sdr(monkeypatch: pytest.MonkeyPatch, exists: bool) -> None:
-    """Without mpimcast.sdr only TCP carries messages."""
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: exists or None)
-    assert ("repeat" in distance.contenders("message")) == exists
+    found = distance.contenders()
+    assert list(found) == ["repeat", "code", "auto", "reno"]
+    for name, contender in found.items():
+        assert contender.ours == (name != "reno")
+        if contender.ours:
+            assert Config.read({}, contender.variables).reliability == name
 
 
 def test_cases() -> None:
