@@ -257,6 +257,9 @@ class _Lib(Protocol):
     MMC_SIM_OUTAGE_LEAF: int
 
     def mmc_sim_spec_init(self, spec: _CData, /) -> None: ...
+    def mmc_sim_forecast_ns(
+        self, outlook: _CData, data_chunks: int, parity_chunks: int, /
+    ) -> int: ...
     def mmc_sim_case(self, seed: int, spec: _CData, /) -> None: ...
     def mmc_sim_crowd(
         self, seed: int, nranks_min: int, nranks_max: int, spec: _CData, /

@@ -276,7 +276,7 @@ _TEXT = [
     (
         "The rule (`bench/study/rule.py`): S bytes go at a rate B to P receivers, each "
         "of which loses a datagram with the probability p. A round Q is the round trip "
-        "R, the allowance for late chunks, which is R / 2 from 50 us to 1 ms, and 100 "
+        "R, the allowance for late chunks, which is R / 2 from 50 us to 1 ms, and 120 "
         "us. L are the chunks of the last Q, g are the groups of these, and a repair "
         "fails with f = 1 - (1 - p)^2, as the request may be lost, or the answer. "
         "Beyond its time without losses, repetition takes S / B * sum(1 - (1 - "

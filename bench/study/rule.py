@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rule that expects how long repetition and codes take on a lossy link."""
+"""The rule that expects how long repetition and codes take on a lossy link.
+
+`ffi/core/flow/forecast.c` has the same rule in integers, for RELIABILITY=auto; a test
+compares the two.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,10 @@ from typing import NamedTuple
 CHUNK_BYTES = {1000: 1456, 100_000: 4096}
 
 _US = 1000
-# How long a chunk may be late, which is half a round trip within these limits.
+# The allowance for late chunks is half a round trip, within these limits.
 _ALLOWANCE_NS = (50 * _US, 1000 * _US)
-# What else a round takes: random delays of requests, until an answer is under way.
-_DELAYS_NS = 100 * _US
+# The messages of a repair take this much time beside the round trip.
+_DELAYS_NS = 120 * _US
 _PPM = 10**6
 _NEGLIGIBLE = 1e-12  # a term that ends its sum
 
@@ -45,7 +49,7 @@ class Link(NamedTuple):
     nranks
         How many ranks there are.
     nbytes
-        What the root sends.
+        How many bytes the root sends.
     mbits
         The rate of each host's link.
     trip_us
@@ -85,6 +89,12 @@ class Link(NamedTuple):
         least, most = _ALLOWANCE_NS
         return trip_ns + min(max(trip_ns / 2, least), most) + _DELAYS_NS
 
+    @property
+    def last_chunks(self) -> int:
+        """The chunks that each receiver gets in the last round of the data."""
+        round_bytes = self.round_ns * self.mbits / 8000
+        return min(self.nchunks, math.ceil(round_bytes / CHUNK_BYTES[self.mbits]))
+
 
 def expected_ns(link: Link, code: Code) -> float:
     """Return the time that losses and parity are expected to add to an operation."""
@@ -98,29 +108,33 @@ def expected_more(link: Link, code: Code) -> float:
     if _repeats(link, code):
         return _sum(lambda i: _any(loss ** (i + 1), receivers))
     data, parity = _group(link, code)
-    return code.parity / code.data + (
-        # What the unluckiest receiver of a group lacks mends all others, too.
-        _sum(lambda i: _any(_more_than(parity + i, data + parity, loss), receivers))
-        / data
+    # The chunks that mend the receiver with most losses mend all others, too.
+    repairs = _sum(
+        lambda i: _any(_more_than(parity + i, data + parity, loss), receivers)
     )
+    return (parity + repairs) / data
 
 
 def expected_rounds(link: Link, code: Code) -> float:
-    """Return the rounds of the unluckiest receiver of what was sent in the last one.
+    """Return how many rounds the receiver needs that needs most, after the data.
 
-    What was lost before is repaired meanwhile.
+    Only chunks sent in the last round count: earlier ones are repaired while data still
+    arrives.
     """
+    return _sum(more_rounds(link, code))
+
+
+def more_rounds(link: Link, code: Code) -> Callable[[int], float]:
+    """Return a function: the probability that more than so many rounds are needed."""
     loss, receivers = link.loss_ppm / _PPM, link.nranks - 1
     # A repair fails if the request or the answer is lost.
     fails = 1 - (1 - loss) ** 2
-    round_bytes = link.round_ns * link.mbits / 8000
-    last = min(link.nchunks, math.ceil(round_bytes / CHUNK_BYTES[link.mbits]))
     if _repeats(link, code):
-        return _sum(lambda i: _any(loss * fails**i, last * receivers))
+        return lambda i: _any(loss * fails**i, link.last_chunks * receivers)
     data, parity = _group(link, code)
     lacks = _more_than(parity, data + parity, loss)
-    ngroups = -(-last // code.data)
-    return _sum(lambda i: _any(lacks * fails**i, ngroups * receivers))
+    ngroups = -(-link.last_chunks // data)
+    return lambda i: _any(lacks * fails**i, ngroups * receivers)
 
 
 def _repeats(link: Link, code: Code) -> bool:

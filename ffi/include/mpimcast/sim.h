@@ -188,6 +188,24 @@ void mmc_sim_case(uint64_t seed, struct mmc_sim_spec *spec);
 /* Writes the spec of mmc_sim_case() with a code, and mostly with losses for it to mend. */
 void mmc_sim_coded_case(uint64_t seed, struct mmc_sim_spec *spec);
 
+/* A lossy link, as RELIABILITY=auto forecasts operations on it. */
+struct mmc_sim_outlook {
+	uint64_t data_ns;      /* how long the data alone is on the link */
+	uint64_t trip_ns;      /* from when a chunk is missing to its repair */
+	uint32_t block_chunks; /* of the data */
+	uint32_t tail_chunks;  /* those that arrive in the last trip */
+	uint32_t nreceivers;
+	uint32_t loss_ppm; /* independent losses */
+};
+
+/*
+ * Returns what RELIABILITY=auto takes for the cost of an operation: half the mean and half
+ * the 99th percentile of its time. With 0 `data_chunks` lost chunks are repeated; else
+ * `parity_chunks` go with each group of so many.
+ */
+uint64_t mmc_sim_forecast_ns(const struct mmc_sim_outlook *outlook,
+			     uint32_t data_chunks, uint32_t parity_chunks);
+
 /*
  * Writes the spec of random case number `seed` with `nranks_min` to `nranks_max` ranks.
  * Its paths differ, machines may stall, and the network may fail for a while.

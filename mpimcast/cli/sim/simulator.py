@@ -71,6 +71,16 @@ def stamp_scale(spec: Plain) -> int:
     return int(spec["chunk_bytes"]) // lib.MMC_SIM_STAMP_BYTES
 
 
+def forecast_ns(outlook: Plain, data_chunks: int, parity_chunks: int) -> int:
+    """Return the cost that RELIABILITY=auto forecasts for operations on a lossy link.
+
+    `outlook` is a ``struct mmc_sim_outlook`` of ``mpimcast/sim.h``. With 0 data chunks
+    lost chunks are repeated.
+    """
+    c_outlook = ffi.new("struct mmc_sim_outlook *", outlook)
+    return int(lib.mmc_sim_forecast_ns(c_outlook, data_chunks, parity_chunks))
+
+
 class CasesHeld(NamedTuple):
     """How many of a range of random cases held, and what the next one broke."""
 
