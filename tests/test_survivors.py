@@ -43,12 +43,15 @@ except mpimcast.Error as error:
 else:
     raise AssertionError("an operation succeeded without the killed rank")
 survivors = {survivors}
+last = MPI.Intracomm(survivors).Dup()
 again = mpimcast.Intracomm(survivors, transport="udp", min_bytes=0, timeout=20)
 gather(again, others)
 assert again.explain(block.nbytes).path == "udp"
 again.Free()
 comm.Free()
 open(f"{folder}/{{world.rank}}", "w").close()
+# When a rank ends, MPICH's launcher may end as well, and all other ranks with it.
+last.Barrier()
 # MPI_Finalize, the only thing left to do, may wait for the killed rank for ever.
 os._exit(0)
 """
