@@ -13,7 +13,8 @@ from mpimcast import Error
 
 pytestmark = pytest.mark.network
 
-TIMEOUT_S = 2
+# Within this time the adapter's first hart has to answer, on a busy machine, too.
+TIMEOUT_S = 5
 
 
 def test_harts_that_stop(make_proxied: Make, adapter: str) -> None:
