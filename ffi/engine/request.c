@@ -32,7 +32,7 @@ static uint32_t source_bytes(const struct mmc_team *team)
 /*
  * Returns the window that this rank proposes. It never exceeds the buffers, whatever was
  * measured or configured, except in a pair: whoever sets its window knows its link, and
- * most of the window is on its way there.
+ * most of the window is on its way there, as it is on a long path.
  */
 static uint32_t window_bytes_of(const struct mmc_stream *stream)
 {
@@ -43,8 +43,10 @@ static uint32_t window_bytes_of(const struct mmc_stream *stream)
 		wanted_bytes = mmc_path_window_bytes(&team->path);
 	else if (team->options.pair != 0)
 		return mmc_max_u32(wanted_bytes, team->options.chunk_bytes);
-	return wanted_bytes == 0
-		       ? team->buffer_bytes
+	if (wanted_bytes == 0)
+		return team->buffer_bytes;
+	return team->options.pair != 0 && mmc_path_is_long(&team->path)
+		       ? wanted_bytes
 		       : mmc_min_u32(wanted_bytes, team->buffer_bytes);
 }
 

@@ -83,5 +83,70 @@ static void a_wait_is_learnt(void)
 		}
 }
 
-CHECK_MAIN(CHECK_TEST(a_wait_is_learnt), CHECK_TEST(stages_fill_the_time),
-	   CHECK_TEST(a_loss_is_learnt))
+/*
+ * Runs an operation with a window of a fifth of its bytes on a path of 20 ms, or of 1 ms, of
+ * which this rank repairs `nlost` chunks. Returns how far the window is widened then.
+ */
+static uint32_t widening_after(bool is_long, uint32_t nlost)
+{
+	struct mmc_op_config config = subject_config;
+	static struct subject subject;
+	struct mmc_path path;
+	uint32_t widening;
+
+	mmc_path_init(&path);
+	mmc_path_round_trip(&path, (is_long ? 20 : 1) * MMC_MS_NS);
+	config.block_bytes = 50000;
+	config.window_bytes = 40000;
+	path.window.bytes = 40000;
+	subject_open_on(&subject, &config, &path);
+	subject_begin(&subject);
+	subject.op->repair.repairer.nlost = nlost;
+	subject.now_ns += 10 * MMC_MS_NS;
+	while (subject.op->state == MMC_OP_FLOW) {
+		/* The others have everything, so this rank may go on. */
+		subject.op->turn.next = subject.op->own.nchunks;
+		subject_deliver_all(&subject);
+		subject_run(&subject);
+	}
+	mmc_op_learn_delay(subject.op, 0, 100 * MMC_MS_NS);
+	widening = subject.op->config.path->window.widening;
+	subject_close(&subject);
+	return widening;
+}
+
+/*
+ * On a long path a window that limits operations doubles, though no rank waits for a
+ * processor; but not where it loses.
+ */
+static void a_long_path_is_learnt(void)
+{
+	CHECK_EQ(widening_after(true, 0), 1);
+	CHECK_EQ(widening_after(true, 500), 0);
+	CHECK_EQ(widening_after(false, 0), 0);
+}
+
+/* What others ask for after this rank has sent all counts when the operation is closed. */
+static void late_losses_are_learnt(void)
+{
+	static struct subject subject;
+	struct mmc_window *window;
+
+	subject_open(&subject, &subject_config);
+	subject_begin(&subject);
+	window = &subject.op->config.path->window;
+	window->widening = 2;
+	mmc_op_learn_last(subject.op);
+	CHECK_EQ(window->widening, 2);
+	subject.op->repair.repairer.nlost = 1;
+	mmc_op_learn_last(subject.op);
+	CHECK_EQ(window->widening, 0);
+	CHECK_EQ(window->lossy_widening, 2);
+	mmc_op_learn_last(subject.op);
+	CHECK_EQ(window->lossy_widening, 2);
+	subject_close(&subject);
+}
+
+CHECK_MAIN(CHECK_TEST(late_losses_are_learnt),
+	   CHECK_TEST(a_long_path_is_learnt), CHECK_TEST(a_wait_is_learnt),
+	   CHECK_TEST(stages_fill_the_time), CHECK_TEST(a_loss_is_learnt))

@@ -295,7 +295,22 @@ static void losses_are_remembered(void)
 	CHECK_EQ(path.nlossy, 0);
 }
 
-CHECK_MAIN(CHECK_TEST(converges_to_the_round_trip),
+/* A long path outgrows a window that holds less than two products of rate and round trip. */
+static void a_long_path_outgrows_windows(void)
+{
+	struct mmc_path path;
+
+	mmc_path_init(&path);
+	CHECK(!mmc_path_outgrows(&path, 125000000, 0));
+	mmc_path_round_trip(&path, 25 * MMC_MS_NS);
+	CHECK(mmc_path_outgrows(&path, 125000000, 6249999));
+	CHECK(!mmc_path_outgrows(&path, 125000000, 6250000));
+	mmc_path_round_trip(&path, MMC_MS_NS);
+	CHECK(!mmc_path_outgrows(&path, 125000000, 0));
+}
+
+CHECK_MAIN(CHECK_TEST(a_long_path_outgrows_windows),
+	   CHECK_TEST(converges_to_the_round_trip),
 	   CHECK_TEST(learns_a_long_round_trip), CHECK_TEST(ignores_waits),
 	   CHECK_TEST(adopts_a_round_trip), CHECK_TEST(bounded_round_trip),
 	   CHECK_TEST(converges_to_the_rate), CHECK_TEST(bounded_rate),

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from simulated import MS, run, total
 
-BCAST = 3
+ALLGATHER, BCAST = 1, 3
 LINK_MBITS = 1000
 NBYTES = 4 << 20
 NOPS = 3
@@ -53,3 +53,40 @@ def test_each_loss_is_repaired_once(trip_ms: int, loss_ppm: int) -> None:
         assert twice == 0
         link_ns = NBYTES * 8000 // LINK_MBITS
         assert result["time_ns"] < NOPS * (1.1 * link_ns + 2 * trip_ns)
+
+
+@pytest.mark.parametrize(("nranks", "kind"), [(2, BCAST), (5, ALLGATHER)])
+def test_windows_widen_by_themselves(nranks: int, kind: int) -> None:
+    """From the tenth operation on, the learnt window is as good as one of two products.
+
+    It begins at 384 KiB, with which such operations take several times as long.
+    """
+    trip_ns = 25 * MS
+    products_bytes = 2 * product_bytes(trip_ns)
+
+    def time_ns(nops: int, **spec: int) -> int:
+        result = run(
+            nranks=nranks,
+            nops=nops,
+            kind=kind,
+            root=0,
+            block_bytes=NBYTES,
+            chunk_bytes=1456,
+            eager_bytes=0,
+            buffer_bytes=4 * products_bytes,
+            queue_bytes=4 * products_bytes,
+            send_bytes=4 * products_bytes,
+            link_mbits=LINK_MBITS,
+            latency_ns=trip_ns // 4,
+            timeout_ns=20_000 * MS,
+            seed=1,
+            **spec,
+        )
+        ended_ns: int = result["time_ns"]
+        return ended_ns
+
+    learnt_ns = time_ns(20, adaptive=1) - time_ns(10, adaptive=1)
+    ample_ns = time_ns(10, window_bytes=products_bytes)
+    narrow_ns = time_ns(10, window_bytes=384 << 10)
+    assert learnt_ns < 1.1 * ample_ns
+    assert narrow_ns > 2 * ample_ns

@@ -138,6 +138,30 @@ static inline uint64_t mmc_path_long_trip_ns(const struct mmc_path *path)
 							  : 0;
 }
 
+/* Returns whether the path is long. An adapter's processor takes none for that. */
+static inline bool mmc_path_is_long(const struct mmc_path *path)
+{
+#ifdef MMC_BARE
+	(void)path;
+	return false;
+#else
+	return mmc_path_long_trip_ns(path) > 0;
+#endif
+}
+
+/*
+ * Returns whether the path is long, and a window of `nbytes` less than twice what is under way
+ * on it at this rate.
+ */
+static inline bool mmc_path_outgrows(const struct mmc_path *path,
+				     uint64_t rate_bytes_per_s, uint32_t nbytes)
+{
+	uint64_t trip_us = path->shortest_ns / MMC_US_NS;
+
+	return mmc_path_is_long(path) &&
+	       nbytes < 2 * trip_us * (rate_bytes_per_s / 1000000);
+}
+
 /*
  * Smooths in a measured round trip (gain 1/8, as in RFC 6298). No round trip is shorter
  * than the shortest, so on a long path the first one counts at once. On others it may

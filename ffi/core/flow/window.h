@@ -46,8 +46,8 @@
 #define MMC_WINDOW_FASTER_PART 20
 
 /*
- * A window is widened if a rank waits for a processor for at least the first of these
- * percentages of an operation's time, and less so below the second.
+ * On a path that is not long, a window is widened if a rank waits for a processor for at least
+ * the first of these percentages of an operation's time, and less so below the second.
  */
 #define MMC_WINDOW_WIDEN_PERCENT 40
 #define MMC_WINDOW_NARROW_PERCENT 20
@@ -59,8 +59,9 @@ struct mmc_window {
 	uint32_t
 		bytes; /* what was learnt; 0: no limit, and none is to be learnt */
 	/*
-	 * The window is 2 to this power times `bytes`: while processors are what ranks
-	 * wait for, most of what is in flight lies in receive buffers, not in queues.
+	 * The window is 2 to this power times `bytes`. While processors are what ranks
+	 * wait for, most of what is in flight lies in receive buffers, and on a long path
+	 * it is on its way: not in queues.
 	 */
 	uint32_t widening;
 	/* The least widening at which chunks were lost; 0: none yet. */
@@ -153,25 +154,36 @@ mmc_window_check_widening(struct mmc_window *window,
 }
 
 /*
- * Widens or narrows the window after an operation of `total_bytes`, with the window on
- * which all ranks had agreed, for `wait_percent` of whose time this rank waited for a
- * processor. A window that did not limit the operation, or that other ranks or receive
- * buffers kept smaller than this rank's, is not widened.
+ * Widens the window after an operation of `total_bytes`, with the window on which all ranks
+ * had agreed. A window that did not limit the operation, or that other ranks or receive
+ * buffers kept smaller than this rank's, is not widened. Returns whether it was.
  */
-static inline void mmc_window_widen(struct mmc_window *window,
-				    uint32_t agreed_bytes, uint64_t total_bytes,
-				    uint32_t wait_percent)
+static inline bool mmc_window_widen(struct mmc_window *window,
+				    uint32_t agreed_bytes, uint64_t total_bytes)
 {
 	uint32_t next = window->widening + 1;
 
+	if (window->bytes == 0 || next > MMC_WINDOW_WIDENING_MAX ||
+	    next == window->lossy_widening ||
+	    agreed_bytes < mmc_window_bytes(window) ||
+	    agreed_bytes >= total_bytes)
+		return false;
+	window->widening = next;
+	return true;
+}
+
+/*
+ * Widens the window, as mmc_window_widen() does, or narrows it, after an operation for
+ * `wait_percent` of whose time this rank waited for a processor.
+ */
+static inline void mmc_window_await(struct mmc_window *window,
+				    uint32_t agreed_bytes, uint64_t total_bytes,
+				    uint32_t wait_percent)
+{
 	if (wait_percent < MMC_WINDOW_NARROW_PERCENT && window->widening > 0)
 		window->widening--;
-	else if (wait_percent >= MMC_WINDOW_WIDEN_PERCENT &&
-		 window->bytes > 0 && next <= MMC_WINDOW_WIDENING_MAX &&
-		 next != window->lossy_widening &&
-		 agreed_bytes >= mmc_window_bytes(window) &&
-		 agreed_bytes < total_bytes)
-		window->widening = next;
+	else if (wait_percent >= MMC_WINDOW_WIDEN_PERCENT)
+		mmc_window_widen(window, agreed_bytes, total_bytes);
 }
 
 /*

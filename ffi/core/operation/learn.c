@@ -34,25 +34,41 @@ static void measure_rate(const struct mmc_op *op, uint64_t now_ns)
 }
 
 /*
- * Adapts the window. A rank with a small block counts as many chunks as an average one
- * has, so that the windows of all ranks are adapted after the same operations.
+ * Returns how many chunks of this rank's block the operation counts for. A rank with a small
+ * block counts as many as an average one has, so that the windows of all ranks are adapted
+ * after the same operations.
+ */
+static inline uint32_t sample_chunks(const struct mmc_op *op,
+				     const struct mmc_repair_losses *losses)
+{
+	return mmc_max_u32(losses->block_chunks,
+			   op->layout.nchunks / op->layout.nsenders);
+}
+
+/*
+ * Adapts the window. On a long path most of it is on its way, and not in queues, so there it
+ * doubles until it holds that.
  */
 static void adapt_window(const struct mmc_op *op,
 			 const struct mmc_repair_losses *losses,
 			 uint64_t now_ns)
 {
+	struct mmc_path *path = op->config.path;
 	const struct mmc_window_sample sample = {
 		.window_bytes = op->record.terms.window_bytes,
 		.chunk_bytes = op->config.chunk_bytes,
-		.nchunks =
-			mmc_max_u32(losses->block_chunks,
-				    op->layout.nchunks / op->layout.nsenders),
+		.nchunks = sample_chunks(op, losses),
 		.nlost = losses->nlost,
 		.nshared = losses->nshared,
 		.rate_bytes_per_s = rate_of(op, now_ns),
 	};
 
-	mmc_window_learn(&op->config.path->window, &sample);
+	if (!mmc_path_outgrows(path, sample.rate_bytes_per_s,
+			       sample.window_bytes) ||
+	    sample.nlost > sample.nchunks / MMC_WINDOW_HARDLY_PART ||
+	    !mmc_window_widen(&path->window, sample.window_bytes,
+			      op->layout.total_bytes))
+		mmc_window_learn(&path->window, &sample);
 }
 
 /*
@@ -115,11 +131,27 @@ void mmc_op_learn(struct mmc_op *op, uint64_t now_ns)
 	op->stage_ns = now_ns;
 }
 
+void mmc_op_learn_last(const struct mmc_op *op)
+{
+	const struct mmc_repair_losses losses =
+		op->repair.policy->losses(&op->repair, op->own.nchunks);
+	const struct mmc_window_sample sample = {
+		.nchunks = sample_chunks(op, &losses),
+		.nlost = losses.nlost,
+	};
+	struct mmc_window *window = &op->config.path->window;
+
+	if (op->mode == MMC_OP_STAGED && window->widening > 0)
+		mmc_window_check_widening(window, &sample);
+}
+
 void mmc_op_learn_delay(struct mmc_op *op, uint64_t delay_ns, uint64_t time_ns)
 {
-	if (op->mode != MMC_OP_STAGED || time_ns == 0)
+	/* How wide the window of a long path is, its rate and its length say. */
+	if (op->mode != MMC_OP_STAGED || time_ns == 0 ||
+	    mmc_path_is_long(op->config.path))
 		return;
-	mmc_window_widen(&op->config.path->window,
+	mmc_window_await(&op->config.path->window,
 			 op->record.terms.window_bytes, op->layout.total_bytes,
 			 (uint32_t)(delay_ns / mmc_max_u64(1, time_ns / 100)));
 }

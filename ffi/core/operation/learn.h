@@ -12,6 +12,12 @@
 void mmc_op_learn(struct mmc_op *op, uint64_t now_ns);
 
 /*
+ * Learns from an operation that is being closed what was lost of this rank's block, if its window
+ * was widened: on a long path others ask for that when this rank has sent all.
+ */
+void mmc_op_learn_last(const struct mmc_op *op);
+
+/*
  * Learns from a completed operation, which took `time_ns` since it started, that this
  * rank waited for a processor for `delay_ns` of it, though it could have run.
  */

@@ -308,6 +308,8 @@ static void hand_back(struct mmc_op *op, uint64_t now_ns,
 	}
 	if (op->state >= MMC_OP_CLOSED && op->holding == MMC_OP_MEMORY &&
 	    mmc_actions_room(actions)) {
+		if (mmc_path_is_long(op->config.path))
+			mmc_op_learn_last(op);
 		mmc_actions_add(actions, MMC_ACTION_CLOSED, op);
 		op->holding = MMC_OP_NOTHING;
 	}
