@@ -57,14 +57,16 @@ static struct mmc_schedule schedule_of(const struct mmc_sim_spec *spec,
 
 /*
  * Returns how many control datagrams a rank may send in an operation without losses:
- * - a message in each round of the two barriers;
+ * - a message in each round of the two barriers, or two if parity is sent unasked;
  * - 16 for questions and repairs and, from the root, one to the sender of each chain;
  * - reports. A rank to which others report sends one for each sixteenth of all windows,
  *   any other for each quarter of all windows or three quarters of one sender's window.
  */
-static uint32_t control_bound(const struct mmc_layout *layout, uint32_t rank,
+static uint32_t control_bound(const struct mmc_sim_spec *spec,
+			      const struct mmc_layout *layout, uint32_t rank,
 			      const struct mmc_schedule *schedule)
 {
+	uint32_t often = spec->code_parity > 0 ? 2 : 1;
 	uint32_t window_chunks = schedule->window_chunks;
 	uint32_t all_chunks = layout->equal ? window_chunks * schedule->nchains
 					    : window_chunks;
@@ -73,7 +75,7 @@ static uint32_t control_bound(const struct mmc_layout *layout, uint32_t rank,
 			? all_chunks / 16 + 1
 			: mmc_min_u32(all_chunks / 4, window_chunks * 3 / 4);
 
-	return 2 * ceil_log2(layout->nranks) + 16 +
+	return 2 * often * ceil_log2(layout->nranks) + 16 +
 	       (rank == 0 ? schedule->nchains : 0) +
 	       layout->nchunks / mmc_max_u32(1, step);
 }
@@ -91,7 +93,7 @@ static void measure_op(const struct mmc_sim_spec *spec,
 		mmc_min_u32(figures->agreed_bytes, seen->window_bytes);
 	for (uint32_t r = 0; r < layout->nranks; r++) {
 		/* Where parity takes its time as well, ranks ask more often. */
-		uint32_t bound = control_bound(layout, r, &schedule) *
+		uint32_t bound = control_bound(spec, layout, r, &schedule) *
 				 (spec->code_data + spec->code_parity + 1) /
 				 (spec->code_data + 1);
 		uint32_t control = seen->control[r];

@@ -220,7 +220,76 @@ static void mended_chunks_count_as_lost(void)
 	subject_close(&subject);
 }
 
-CHECK_MAIN(CHECK_TEST(parity_follows_chunks), CHECK_TEST(a_loss_is_mended),
+/* Counts how often `peer` was told something in the last subject_run(). */
+static unsigned count_said_to(const struct subject *subject, uint32_t peer)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < subject->nsaid; i++)
+		n += subject->said[i].peer == peer;
+	return n;
+}
+
+/* With a code a lost message of a barrier must not cost the round trip that parity spares. */
+static void a_coded_barrier_tells_twice(void)
+{
+	const struct {
+		uint32_t parity;
+		enum mmc_reliability reliability;
+		uint32_t block_bytes;
+		unsigned often;
+	} rows[] = {
+		{ M, MMC_RELIABILITY_CODE, 500, 2 },
+		{ M, MMC_RELIABILITY_DECIDE_REPEAT, 500, 1 },
+		{ 0, MMC_RELIABILITY_CODE, 500, 1 }, /* none goes unasked */
+		{ M, MMC_RELIABILITY_CODE, 100, 1 }, /* eager: not coded */
+	};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct mmc_op_config config = config_of(K, rows[i].parity);
+		static struct subject subject;
+
+		config.reliability = rows[i].reliability;
+		config.block_bytes = rows[i].block_bytes;
+		config.eager_bytes = 400;
+		subject_open(&subject, &config);
+		subject_run(&subject);
+		CHECK_EQ(count_said_to(&subject, 2), rows[i].often);
+		if (config.block_bytes == 500) {
+			subject_begin(&subject);
+			subject_deliver_all(&subject);
+			subject_run(&subject);
+			CHECK_EQ(subject.op->state, MMC_OP_RELEASE);
+			CHECK_EQ(count_said_to(&subject, 2), rows[i].often);
+		}
+		subject_close(&subject);
+	}
+}
+
+/* A rank that wants no parity itself goes by what was agreed on before. */
+static void the_last_operation_tells(void)
+{
+	for (unsigned coded = 0; coded < 2; coded++) {
+		struct mmc_op_config config = config_of(K, M);
+		static struct subject subject;
+		struct mmc_path path;
+
+		mmc_path_init(&path);
+		path.coded = coded;
+		config.reliability = MMC_RELIABILITY_AUTO;
+		subject_open_on(&subject, &config, &path);
+		subject_run(&subject);
+		CHECK_EQ(mmc_terms_wanted(&subject.op->record.terms), 0);
+		CHECK_EQ(count_said_to(&subject, 2), 1 + coded);
+		subject_begin(&subject);
+		CHECK(!subject.path.coded);
+		subject_close(&subject);
+	}
+}
+
+CHECK_MAIN(CHECK_TEST(a_coded_barrier_tells_twice),
+	   CHECK_TEST(the_last_operation_tells),
+	   CHECK_TEST(parity_follows_chunks), CHECK_TEST(a_loss_is_mended),
 	   CHECK_TEST(a_backlog_goes_first),
 	   CHECK_TEST(parity_may_be_of_no_use),
 	   CHECK_TEST(ranks_agree_on_parity),

@@ -52,11 +52,13 @@ static void poll_barrier(struct mmc_op *op, struct mmc_barrier *barrier,
 {
 	uint32_t peer;
 
-	while (mmc_actions_room(actions) && mmc_barrier_next(barrier, &peer))
+	while (mmc_actions_room(actions) && mmc_barrier_next(barrier, &peer)) {
 		if (barrier == &op->entry)
 			tell_entered(op, peer, now_ns, actions);
 		else
 			mmc_op_tell_record(op, peer, actions);
+		mmc_op_tell_again(op, peer, actions);
+	}
 	if (mmc_barrier_passed(barrier))
 		mmc_backoff_stop(&op->asking);
 	else if (mmc_actions_room(actions) && mmc_op_ask_due(op, now_ns)) {
@@ -158,12 +160,6 @@ static void poll_words(struct mmc_op *op, uint64_t now_ns,
 		mmc_op_ask_record(op, op->turn.predecessor, now_ns, actions);
 }
 
-/* Returns whether this rank has sent all of its block, and the parity of that. */
-static bool has_sent_all(const struct mmc_op *op)
-{
-	return mmc_turn_ended(&op->turn) && !mmc_op_owes_parity(op);
-}
-
 /* Sends a batch of this rank's block, if it may. Returns whether it did. */
 static bool send_batch(struct mmc_op *op, uint64_t now_ns,
 		       struct mmc_actions *actions)
@@ -184,7 +180,7 @@ static bool send_batch(struct mmc_op *op, uint64_t now_ns,
 __attribute__((noinline, cold)) static void count_parity(struct mmc_op *op)
 {
 	op->record.sent_chunks = op->turn.next - mmc_op_owes_parity(op);
-	op->sends = !has_sent_all(op);
+	op->sends = !mmc_op_has_sent_all(op);
 }
 
 /*
@@ -242,7 +238,7 @@ static enum mmc_op_event completion(const struct mmc_op *op)
 /* Completes the flow if all chunks are present and sent, and nothing is in flight. */
 static void check_complete(struct mmc_op *op, uint64_t now_ns)
 {
-	if (op->npresent < op->layout.nchunks || !has_sent_all(op) ||
+	if (op->npresent < op->layout.nchunks || !mmc_op_has_sent_all(op) ||
 	    !is_quiescent(op) || op->repair.fetcher.nreading > 0)
 		return;
 	mmc_op_learn(op, now_ns);
@@ -272,6 +268,7 @@ static void poll_release(struct mmc_op *op, uint64_t now_ns,
 	}
 	if (!op->left_told && mmc_actions_room(actions)) {
 		mmc_op_tell_record(op, mmc_op_left(op), actions);
+		mmc_op_tell_again(op, mmc_op_left(op), actions);
 		op->left_told = true;
 	}
 	if (op->right_done && op->left_told && is_quiescent(op) &&

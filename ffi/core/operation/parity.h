@@ -67,6 +67,13 @@ void mmc_op_init_parity(struct mmc_op *op, uint8_t *memory);
  */
 bool mmc_op_is_to_be_coded(const struct mmc_op *op);
 
+/* Returns whether parity is to go unasked, as far as this rank knows what ranks want. */
+static inline bool mmc_op_has_parity(const struct mmc_op *op)
+{
+	return mmc_op_is_to_be_coded(op) &&
+	       mmc_terms_parity(&op->record.terms) > 0;
+}
+
 /* Begins to code. The operation has its schedule and its turn. */
 void mmc_op_begin_parity(struct mmc_op *op);
 
@@ -80,6 +87,12 @@ static inline bool mmc_op_owes_parity(const struct mmc_op *op)
 	grouping = &op->mender->grouping;
 	return grouping->parity_chunks > 0 && op->turn.next == op->turn.stop &&
 	       op->ncoded < mmc_grouping_count(grouping, op->turn.next);
+}
+
+/* Returns whether this rank has sent all of its block, and the parity of that. */
+static inline bool mmc_op_has_sent_all(const struct mmc_op *op)
+{
+	return mmc_turn_ended(&op->turn) && !mmc_op_owes_parity(op);
 }
 
 /*

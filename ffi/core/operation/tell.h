@@ -5,6 +5,7 @@
 
 #include "core/barrier/answers.h"
 #include "core/operation/op.h"
+#include "core/operation/parity.h"
 
 /* Writes to `message` one of `kind` that has the record and no items. */
 void mmc_op_message(const struct mmc_op *op, enum mmc_message_kind kind,
@@ -21,6 +22,20 @@ struct mmc_action *mmc_op_tell(struct mmc_op *op, uint32_t peer,
 /* Sends this rank's record to `peer`. */
 void mmc_op_tell_record(struct mmc_op *op, uint32_t peer,
 			struct mmc_actions *actions);
+
+/*
+ * Sends this rank's record to `peer`, which has just been told of the same, if there is room, and
+ * parity is to spare the round trips that lost chunks cost: a lost message costs one, too. Until
+ * a rank knows what others want, the operation before tells.
+ */
+static inline void mmc_op_tell_again(struct mmc_op *op, uint32_t peer,
+				     struct mmc_actions *actions)
+{
+	if (mmc_op_may_be_coded(&op->config) && op->mode == MMC_OP_STAGED &&
+	    (op->config.path->coded || mmc_op_has_parity(op)) &&
+	    mmc_actions_room(actions))
+		mmc_op_tell_record(op, peer, actions);
+}
 
 /*
  * Sends this rank's record as an answer, or without a stamp to echo, and with the blocks
