@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parity answers several ranks at once, where that takes fewer datagrams. */
+/* Parity answers several ranks at once, also those that have yet to ask. */
 #include "core/repair/pooling.h"
 
 #include "check.h"
@@ -101,22 +101,84 @@ static void one_row_mends_several_ranks(void)
 	pool_close(&at);
 }
 
-/* A rank that asks alone is sent its chunks; so are ranks that lack chunks of other groups. */
-static void nothing_is_gained_alone(void)
+/* Sends the chunks that the repairer would, which must go to `peer`. */
+static void send_chunks(struct at *at, uint32_t peer)
+{
+	struct mmc_run run;
+	uint32_t to;
+
+	CHECK(mmc_repairer_next(&at->repairer, at->now_ns, ROWS_MAX, &to,
+				&run));
+	CHECK_EQ(to, peer);
+}
+
+/* A rank that is the only one to ask is sent chunks: parity would serve no other. */
+static void the_only_loser_gets_chunks(void)
 {
 	struct at at;
 	struct mmc_run rows;
 	uint32_t group;
-	uint32_t peer;
 
 	pool_open(&at);
-	ask(&at, 1, 3, 4);
-	ask(&at, 2, 40, 1);
+	for (uint32_t chunk = 3; chunk < 60; chunk += 9) {
+		ask(&at, 1, chunk, 1);
+		at.now_ns += 1000;
+		CHECK(!next(&at, &group, &rows));
+		send_chunks(&at, 1);
+	}
+	pool_close(&at);
+}
+
+/* Where ranks take turns in asking, others most likely lack something of the group, too. */
+static void another_loser_gets_parity(void)
+{
+	struct at at;
+	struct mmc_run rows;
+	uint32_t group;
+
+	pool_open(&at);
+	ask(&at, 1, 3, 1);
 	at.now_ns += 1000;
 	CHECK(!next(&at, &group, &rows));
-	CHECK(mmc_repairer_next(&at.repairer, at.now_ns, ROWS_MAX, &peer,
-				&rows));
-	CHECK(peer == 1 || peer == 2);
+	send_chunks(&at, 1);
+	ask(&at, 2, 40, 2);
+	at.now_ns += 1000;
+	CHECK(next(&at, &group, &rows));
+	CHECK_EQ(group, 2);
+	CHECK_EQ(rows.first, M);
+	CHECK_EQ(rows.count, 2);
+	pool_close(&at);
+}
+
+/* Who asked before rows could arrive is mended by them, and needs only what they lack. */
+static void rows_under_way_count(void)
+{
+	struct at at;
+	struct mmc_run rows;
+	uint32_t group;
+
+	pool_open(&at);
+	ask(&at, 1, 16, 1);
+	ask(&at, 2, 19, 1);
+	at.now_ns += 1000;
+	CHECK(next(&at, &group, &rows));
+	CHECK_EQ(rows.count, 1);
+	ask(&at, 3, 20, 1);
+	at.now_ns += 1000;
+	CHECK(!next(&at, &group, &rows));
+	CHECK_EQ(at.repairer.naks.count, 0);
+	ask(&at, 4, 22, 3);
+	at.now_ns += 1000;
+	CHECK(next(&at, &group, &rows));
+	CHECK_EQ(rows.first, M + 1);
+	CHECK_EQ(rows.count, 2);
+	/* A resting time after the last rows all have got them, or have lost them. */
+	at.now_ns += 10000;
+	ask(&at, 5, 25, 1);
+	at.now_ns += 1000;
+	CHECK(next(&at, &group, &rows));
+	CHECK_EQ(rows.first, M + 3);
+	CHECK_EQ(rows.count, 1);
 	pool_close(&at);
 }
 
@@ -146,17 +208,19 @@ static void rows_end(void)
 	uint32_t group;
 
 	pool_open(&at);
-	at.pooling->rows[0] = 255 - K - M - 1;
+	at.pooling->groups[0].nrows = 255 - K - M - 1;
 	ask(&at, 1, 0, 2);
 	ask(&at, 2, 2, 2);
 	at.now_ns += 1000;
 	CHECK(!next(&at, &group, &rows));
-	at.pooling->rows[0]--;
+	at.pooling->groups[0].nrows--;
 	CHECK(next(&at, &group, &rows));
 	CHECK_EQ(rows.first + rows.count, 255 - K);
 	pool_close(&at);
 }
 
 CHECK_MAIN(CHECK_TEST(one_row_mends_several_ranks),
-	   CHECK_TEST(nothing_is_gained_alone),
+	   CHECK_TEST(the_only_loser_gets_chunks),
+	   CHECK_TEST(another_loser_gets_parity),
+	   CHECK_TEST(rows_under_way_count),
 	   CHECK_TEST(groups_must_have_been_sent), CHECK_TEST(rows_end))

@@ -8,7 +8,8 @@ size_t mmc_pooling_bytes(uint32_t nchunks, uint32_t data_chunks,
 			 uint32_t nranks)
 {
 	return mmc_part_bytes(sizeof(struct mmc_pooling)) +
-	       mmc_part_bytes(nchunks / data_chunks + 1) +
+	       mmc_part_bytes((nchunks / data_chunks + 1) *
+			      sizeof(struct mmc_pooled)) +
 	       mmc_part_bytes(nranks * sizeof(uint16_t));
 }
 
@@ -20,10 +21,12 @@ struct mmc_pooling *mmc_pooling_init(uint8_t *memory, uint32_t nchunks,
 		mmc_part_take(&memory, sizeof(struct mmc_pooling));
 
 	*pooling = (struct mmc_pooling){
-		.rows = mmc_part_take(&memory, ngroups),
+		.groups = mmc_part_take(&memory,
+					ngroups * sizeof(struct mmc_pooled)),
+		.answered = MMC_PEER_NONE,
 	};
 	pooling->lacking = (uint16_t *)(void *)memory;
-	memset(pooling->rows, 0, ngroups);
+	memset(pooling->groups, 0, ngroups * sizeof(struct mmc_pooled));
 	memset(pooling->lacking, 0, nranks * sizeof(uint16_t));
 	return pooling;
 }
@@ -50,44 +53,51 @@ static uint32_t count_of(const struct mmc_group *group, struct mmc_run run)
 }
 
 /*
- * Returns how many parity chunks of a group answer all that was asked for of it; 0 if as few
- * chunks would.
+ * Returns how many parity chunks of a group answer all that was asked for of it. Writes
+ * whether several ranks have asked.
  */
 static uint32_t count_rows(struct mmc_pooling *pooling,
 			   const struct mmc_naks *naks,
-			   const struct mmc_group *group)
+			   const struct mmc_group *group, bool *several)
 {
-	uint32_t nchunks = 0;
+	uint32_t first = MMC_PEER_NONE;
 	uint32_t nrows = 0;
 
+	*several = false;
 	for (uint32_t i = 0; i < naks->count; i++) {
 		const struct mmc_peer_run *nak = &naks->items[i];
 		uint32_t count = count_of(group, nak->run);
 		uint16_t *lacking = &pooling->lacking[nak->peer];
 
-		nchunks += count;
 		*lacking = (uint16_t)(*lacking + count);
 		nrows = mmc_max_u32(nrows, *lacking);
+		if (count == 0)
+			continue;
+		*several |= first != MMC_PEER_NONE && first != nak->peer;
+		first = nak->peer;
 	}
 	for (uint32_t i = 0; i < naks->count; i++)
 		pooling->lacking[naks->items[i].peer] = 0;
-	return nrows < nchunks ? nrows : 0;
+	return nrows;
 }
 
 /* Takes the next rows of a group, if there are so many. */
-static bool take_rows(struct mmc_pooling *pooling, uint32_t number,
-		      const struct mmc_group *group, struct mmc_run *rows)
+static bool take_rows(const struct mmc_pooling *pooling,
+		      struct mmc_pooled *pooled, const struct mmc_group *group,
+		      struct mmc_run *rows, uint64_t now_ns)
 {
-	uint32_t nsent = pooling->rows[number];
 	uint32_t nleft = mmc_grouping_rows(&pooling->grouping) -
-			 pooling->grouping.parity_chunks - nsent;
+			 pooling->grouping.parity_chunks - pooled->nrows;
 
-	if (rows->count == 0 || rows->count > nleft)
+	if (rows->count > nleft)
 		return false;
+	if (rows->count > 0)
+		pooled->sent_ns = now_ns;
 	rows->first =
 		mmc_max_u32(group->nparity, pooling->grouping.parity_chunks) +
-		nsent;
-	pooling->rows[number] = (uint8_t)(nsent + rows->count);
+		pooled->nrows;
+	pooled->nrows = (uint8_t)(pooled->nrows + rows->count);
+	pooled->nrecent = (uint8_t)(pooled->nrecent + rows->count);
 	return true;
 }
 
@@ -107,37 +117,91 @@ static void hand_out(struct mmc_repairer *repairer,
 	}
 }
 
-bool mmc_pooling_next(struct mmc_pooling *pooling,
-		      struct mmc_repairer *repairer, uint32_t nrows_max,
-		      uint64_t now_ns, uint32_t *group, struct mmc_run *rows)
+/*
+ * Returns whether parity is to answer what was asked of a group, of which `peer` lacks a chunk.
+ * Who asks alone is mostly the first to do so, and others lack other chunks; but if the same
+ * rank was answered last, it may be the only one that loses anything.
+ */
+static bool is_worth_parity(struct mmc_pooling *pooling,
+			    const struct mmc_group *group, uint32_t own_first,
+			    uint32_t peer, bool several)
+{
+	bool alone = !several && (peer == pooling->answered ||
+				  pooling->answered == MMC_PEER_NONE);
+
+	/* To others all that was not sent yet would seem to be lost. */
+	if (group->end - own_first > pooling->nsent)
+		return false;
+	pooling->answered = peer;
+	return !alone;
+}
+
+/*
+ * Answers by parity what was asked of group `number`, of which `peer` lacks a chunk. Returns
+ * whether it did: `rows` are to be sent, or none if enough are on their way.
+ */
+static bool answer_group(struct mmc_pooling *pooling,
+			 struct mmc_repairer *repairer, uint32_t peer,
+			 uint32_t number, uint64_t now_ns, struct mmc_run *rows)
+{
+	const struct mmc_group group =
+		mmc_grouping_get_in(&pooling->grouping, repairer->own, number);
+	struct mmc_pooled *pooled = &pooling->groups[number];
+	uint32_t nrows_max = rows->count;
+	bool several;
+	uint32_t nrows = count_rows(pooling, &repairer->naks, &group, &several);
+
+	if (!is_worth_parity(pooling, &group, repairer->own.first, peer,
+			     several))
+		return false;
+	if (now_ns - pooled->sent_ns >= repairer->rest_ns)
+		pooled->nrecent = 0;
+	rows->count = mmc_min_u32(nrows - mmc_min_u32(nrows, pooled->nrecent),
+				  nrows_max);
+	if (!take_rows(pooling, pooled, &group, rows, now_ns))
+		return false;
+	hand_out(repairer, &group, now_ns);
+	return true;
+}
+
+/*
+ * Answers by parity the NAK that mmc_repairer_next() would answer, or so many of its chunks.
+ * Returns whether it did, as answer_group() does.
+ */
+static bool answer_last(struct mmc_pooling *pooling,
+			struct mmc_repairer *repairer, uint32_t nrows_max,
+			uint64_t now_ns, uint32_t *group, struct mmc_run *rows)
 {
 	const struct mmc_run own = repairer->own;
-	struct mmc_run asked;
+	struct mmc_peer_run asked =
+		repairer->naks.items[repairer->naks.count - 1];
+	uint32_t nchunks = mmc_min_u32(asked.run.count, nrows_max);
 
-	if (repairer->ndirect_naks > 0 || repairer->naks.count == 0 ||
-	    repairer->idle || now_ns < repairer->ready_ns)
-		return false;
-	/* mmc_repairer_next() would answer this NAK, and so many of its chunks. */
-	asked = repairer->naks.items[repairer->naks.count - 1].run;
-	asked.count = mmc_min_u32(asked.count, nrows_max);
-	for (; asked.count > 0; asked.first++, asked.count--) {
-		uint32_t place = asked.first - own.first;
-		struct mmc_group found;
+	for (uint32_t i = 0; i < nchunks; i++) {
+		uint32_t place = asked.run.first + i - own.first;
 
 		if (place >= own.count)
 			return false;
 		*group =
 			mmc_grouping_find(&pooling->grouping, own.count, place);
-		found = mmc_grouping_get_in(&pooling->grouping, own, *group);
-		rows->count = mmc_min_u32(nrows_max,
-					  count_rows(pooling, &repairer->naks,
-						     &found));
-		/* To others all that was not sent yet would seem to be lost. */
-		if (found.end - own.first > pooling->nsent ||
-		    !take_rows(pooling, *group, &found, rows))
-			continue;
-		hand_out(repairer, &found, now_ns);
-		return true;
+		rows->count = nrows_max;
+		if (answer_group(pooling, repairer, asked.peer, *group, now_ns,
+				 rows))
+			return true;
 	}
+	return false;
+}
+
+bool mmc_pooling_next(struct mmc_pooling *pooling,
+		      struct mmc_repairer *repairer, uint32_t nrows_max,
+		      uint64_t now_ns, uint32_t *group, struct mmc_run *rows)
+{
+	if (repairer->ndirect_naks > 0 || repairer->idle ||
+	    now_ns < repairer->ready_ns)
+		return false;
+	while (repairer->naks.count > 0 &&
+	       answer_last(pooling, repairer, nrows_max, now_ns, group, rows))
+		if (rows->count > 0)
+			return true;
 	return false;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Answers several ranks that lack different chunks of a group by parity of that group: as
- * many chunks as the rank needs that lacks most mend the losses of all. That is done
- * where a repairer would have to send more chunks otherwise. Each parity chunk is of another row,
- * so that whoever gets it can use it, whatever else it has got.
+ * Answers ranks that lack different chunks of a group by parity of that group: as many chunks
+ * as the rank needs that lacks most mend the losses of all, also of ranks that ask later. Rows
+ * that were sent within the repairer's resting time count as if all had got them. Each parity
+ * chunk is of another row, so that whoever gets it can use it, whatever else it has got.
  */
 #ifndef MMC_CORE_REPAIR_POOLING_H
 #define MMC_CORE_REPAIR_POOLING_H
@@ -11,11 +11,20 @@
 #include "core/plan/grouping.h"
 #include "core/repair/repairer.h"
 
+/* What the NAKs of a group were answered with. */
+struct mmc_pooled {
+	uint64_t sent_ns; /* when rows were sent last */
+	uint8_t nrows;	  /* sent so far */
+	/* Of these, those that a rank may not have got yet when it asked. */
+	uint8_t nrecent;
+};
+
 struct mmc_pooling {
 	struct mmc_grouping grouping; /* valid once the flow has begun */
-	uint8_t *rows;	   /* [groups of the block] sent so far on request */
-	uint16_t *lacking; /* [nranks] 0 between calls */
+	struct mmc_pooled *groups;    /* [groups of the block] */
+	uint16_t *lacking;	      /* [nranks] 0 between calls */
 	uint32_t nsent;	   /* chunks of the block that were multicast */
+	uint32_t answered; /* the rank whose NAK was answered last, or none */
 };
 
 /*
