@@ -22,7 +22,7 @@ from mpimcast.cli.sim.figures import percentile
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 _US, _S = 1000, 10**9
 _BCAST = 3  # enum mmc_kind
-_REPAIR = 2  # repairs among the kinds of traffic
+_MULTICAST, _REPAIR = 0, 2  # among the kinds of traffic
 _UINT32_MAX = 2**32 - 1
 _WINDOW_BYTES_MIN = 1 << 20
 _AMPLE = 1 << 40  # bytes of a queue or a buffer that hold all that comes
@@ -112,18 +112,25 @@ def measure(link: Link, nseeds: int) -> Numbers:
         if nseeds >= _NSEEDS_TAIL:
             thousandths = 1000 - max(1, 1000 // nseeds)
             found[f"{name} tail_ns"] = percentile(np.array(times), thousandths)
-        found[f"{name} extra"] = sum(map(_extra, results))
+        found[f"{name} extra"] = sum(_extra(link, result) for result in results)
         if costly := sum(bool(result["violation"]) for result in results):
             found[f"{name} costly"] = costly
     return found
 
 
-def _extra(result: simulator.Plain) -> int:
-    """Return the datagrams of a run that were repairs or parity."""
-    return sum(
-        rank["tx"]["datagrams"][_REPAIR] + rank["parity_sent"]
+def _extra(link: Link, result: simulator.Plain) -> int:
+    """Return the datagrams of a run that were repairs or parity.
+
+    Those are all that were multicast or repairs, but for the first of each chunk.
+    Parity counts as multicast if it goes unasked, and otherwise as repairs.
+    """
+    sent = sum(
+        rank["tx"]["datagrams"][kind]
         for rank in result["ranks"]
+        for kind in (_MULTICAST, _REPAIR)
     )
+    nchunks: int = -(-link.nbytes // CHUNK_BYTES[link.mbits])
+    return sent - nchunks
 
 
 def _window_bytes(link: Link) -> int:
