@@ -43,7 +43,7 @@ struct mmc_path {
 	uint32_t nlossy;
 	struct mmc_losses losses; /* known where a code was asked for */
 	bool backlog; /* datagrams lie unread here: silence proves nothing */
-	bool coded; /* parity went unasked in the last operation that may have a code */
+	bool coded; /* parity went unasked in the last operation that could be coded */
 };
 
 /*
