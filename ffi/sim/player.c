@@ -21,6 +21,8 @@ struct mmc_player_node {
 	uint32_t first; /* NOBODY: the queue is empty */
 	uint32_t last;
 	bool sending; /* a timer is set for the end of its last convoy */
+	uint64_t
+		begin_ns; /* when it began to send the first message of its queue */
 	uint64_t end_ns;
 };
 
@@ -150,6 +152,30 @@ static uint64_t send_convoy(struct mmc_player *player, uint32_t message)
 		});
 }
 
+/* Adds to the trace that all of a message will have left its host at `end_ns`. */
+static void note_sent(const struct mmc_player *player, uint32_t message,
+		      uint64_t end_ns)
+{
+	const struct mmc_script *script = player->script;
+	const struct mmc_fabric *fabric = &player->network->fabric;
+	uint32_t sender = script->senders[message];
+	uint32_t receiver = script->receivers[message];
+
+	if (player->trace && message < script->nmeasured)
+		mmc_trace_add(
+			player->trace,
+			&(struct mmc_trace_event){
+				.begin_ns = player->nodes[sender].begin_ns,
+				.end_ns = end_ns,
+				.amount = script->nbytes[message],
+				.peer = mmc_fabric_is_host(fabric, receiver)
+						? receiver
+						: UINT32_MAX,
+				.track = (uint16_t)sender,
+				.kind = MMC_TRACE_MESSAGE,
+			});
+}
+
 /*
  * Sends the next convoy of a node's queue. A host then waits until it has left: what
  * else the host sends gets its turn.
@@ -162,11 +188,17 @@ static void send_on(struct mmc_player *player, uint32_t index)
 	node->sending = false;
 	while (node->first != NOBODY && !node->sending) {
 		uint32_t message = node->first;
-		uint64_t left_ns = send_convoy(player, message);
+		struct mmc_player_message *state = &player->messages[message];
+		uint64_t left_ns;
 
-		if (player->messages[message].sent_bytes ==
-		    player->script->nbytes[message])
-			node->first = player->messages[message].behind;
+		if (state->sent_bytes == 0)
+			node->begin_ns = player->network->now_ns;
+		left_ns = send_convoy(player, message);
+		if (state->sent_bytes == player->script->nbytes[message]) {
+			node->first = state->behind;
+			if (host)
+				note_sent(player, message, left_ns);
+		}
 		node->sending = host;
 		if (host)
 			mmc_network_at(player->network, left_ns,

@@ -7,6 +7,7 @@
 #define MMC_SIM_PLAYER_H
 
 #include <mpimcast/script.h>
+#include <mpimcast/trace.h>
 
 #include "drivers/sim/network.h"
 
@@ -14,8 +15,9 @@
 struct mmc_player {
 	const struct mmc_script *script;
 	struct mmc_network *network;
-	uint32_t ready_kind; /* timer: the message `target` can start */
-	uint32_t send_kind;  /* timer: the host `target` can send on */
+	uint32_t ready_kind;	 /* timer: the message `target` can start */
+	uint32_t send_kind;	 /* timer: the host `target` can send on */
+	struct mmc_trace *trace; /* of hosts' measured messages; NULL: none */
 	struct mmc_player_message *messages; /* [nmessages] */
 	struct mmc_player_node *nodes;	     /* [nhosts + nswitches] */
 	uint32_t nleft; /* measured messages that were not received */
@@ -25,7 +27,7 @@ struct mmc_player {
  * Prepares to play a script, which must outlive the player. Returns 0, -MMC_EINVAL if
  * the script does not fit the network's fabric or waits for itself, or -MMC_ENOMEM;
  * mmc_player_close() must be called in either case. The caller sets the kinds of timers
- * beforehand.
+ * and the trace beforehand.
  */
 int mmc_player_open(struct mmc_player *player, const struct mmc_script *script,
 		    struct mmc_network *network);

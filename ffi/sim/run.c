@@ -47,6 +47,7 @@ static int open_run(struct mmc_run_state *run, const struct mmc_scene *scene)
 		return rv;
 	run->player.ready_kind = MMC_TIMER_READY;
 	run->player.send_kind = MMC_TIMER_SEND;
+	run->player.trace = scene->trace;
 	if (scene->script)
 		rv = mmc_player_open(&run->player, scene->script,
 				     &run->stage.network);

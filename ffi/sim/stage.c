@@ -63,6 +63,8 @@ static bool scene_is_sane(const struct mmc_scene *scene)
 	       spec->duplicate_ppm < PPM && spec->host_ranks > 0 &&
 	       outage_is_sane(scene) &&
 	       (!scene->trace || spec->nranks * spec->nstreams <= TRACKS_MAX) &&
+	       (!scene->trace || !scene->script || !scene->fabric ||
+		scene->fabric->nhosts <= TRACKS_MAX) &&
 	       (spec->stall_ns == 0 || spec->stall_ns < spec->stall_period_ns);
 }
 

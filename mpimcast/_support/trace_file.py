@@ -48,7 +48,9 @@ EVENT = np.dtype(
 NOBODY = 2**32 - 1
 
 # The values of `kind`, and of `detail` where it is a stage or an operation.
-OPERATION, STAGE, WAIT, STALL, LOST, REPAIRED, RESENT, LIBRARY, TURN = range(1, 10)
+OPERATION, STAGE, WAIT, STALL, LOST, REPAIRED, RESENT, LIBRARY = range(1, 9)
+# Those of simulated ranks and hosts alone.
+TURN, MESSAGE = 9, 10
 ENTRY = 1
 STAGES = {1: "entry", 2: "multicast", 3: "repair", 4: "release", 5: "pieces"}
 OPERATIONS = {

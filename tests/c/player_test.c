@@ -58,12 +58,17 @@ static void add(struct lines *lines, uint32_t from, uint32_t to,
 	lines->script.nmeasured = lines->script.nmessages;
 }
 
-/* Plays a script on the small fabric. Writes when each node got its last message. */
-static void play(const struct lines *lines, uint64_t *end_ns)
+/*
+ * Plays a script on the small fabric, and traces it unless `trace` is NULL. Writes when each
+ * node got its last message.
+ */
+static void play_traced(const struct lines *lines, struct mmc_trace *trace,
+			uint64_t *end_ns)
 {
 	struct small_fabric small;
 	struct mmc_player player = { .ready_kind = KIND_READY,
-				     .send_kind = KIND_SEND };
+				     .send_kind = KIND_SEND,
+				     .trace = trace };
 	struct mmc_network network;
 	struct mmc_heap_item event;
 
@@ -83,6 +88,11 @@ static void play(const struct lines *lines, uint64_t *end_ns)
 		end_ns[i] = mmc_player_end_ns(&player, i);
 	mmc_player_close(&player);
 	mmc_network_free(&network);
+}
+
+static void play(const struct lines *lines, uint64_t *end_ns)
+{
+	play_traced(lines, NULL, end_ns);
 }
 
 static void messages_wait_for_others(void)
@@ -245,7 +255,41 @@ static void operations_run_beside_a_script(void)
 	mmc_sim_result_clear(&beside);
 }
 
-CHECK_MAIN(CHECK_TEST(messages_wait_for_others),
+/* A host's measured messages are traced one behind the other; a switch's are not. */
+static void hosts_are_traced(void)
+{
+	const uint64_t nbytes[] = { 10 * BYTES, BYTES, 0 };
+	struct mmc_trace_event events[MESSAGES_MAX];
+	uint64_t end_ns[SMALL_HOSTS + SMALL_SWITCHES];
+	struct mmc_trace *trace;
+	struct lines lines;
+	uint64_t nadded, at_ns = 0;
+
+	lines_init(&lines);
+	add(&lines, 0, 1, nbytes[0], UINT32_MAX);
+	add(&lines, 0, SMALL_HOSTS, nbytes[1], UINT32_MAX);
+	add(&lines, 0, 3, nbytes[2], UINT32_MAX);
+	add(&lines, SMALL_HOSTS, 1, BYTES, UINT32_MAX);
+	add(&lines, 2, 3, BYTES, UINT32_MAX);
+	lines.script.nmeasured--;
+	CHECK_EQ(mmc_trace_create(MESSAGES_MAX, &trace), 0);
+	play_traced(&lines, trace, end_ns);
+	CHECK_EQ(mmc_trace_read(trace, events, &nadded), 3);
+	for (unsigned i = 0; i < 3; i++) {
+		CHECK_EQ(events[i].kind, MMC_TRACE_MESSAGE);
+		CHECK_EQ(events[i].track, 0);
+		CHECK_EQ(events[i].amount, nbytes[i]);
+		CHECK_EQ(events[i].begin_ns, at_ns);
+		at_ns += nbytes[i];
+		CHECK_EQ(events[i].end_ns, at_ns);
+	}
+	CHECK_EQ(events[0].peer, 1);
+	CHECK_EQ(events[1].peer, UINT32_MAX);
+	CHECK_EQ(events[2].peer, 3);
+	mmc_trace_free(trace);
+}
+
+CHECK_MAIN(CHECK_TEST(hosts_are_traced), CHECK_TEST(messages_wait_for_others),
 	   CHECK_TEST(messages_do_not_start_early),
 	   CHECK_TEST(host_sends_in_order), CHECK_TEST(headers_take_time),
 	   CHECK_TEST(switches_send_and_receive),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import perfetto
@@ -185,3 +186,42 @@ def test_a_trace_shows_what_ranks_do(
     repairs = [each["name"] for each in entries if each.get("cat") == "repair"]
     counted = sum(int(n.split()[1]) for n in repairs if n.startswith("repaired"))
     assert counted == sum(rank["repaired_chunks"] for rank in ranks) > 0
+
+
+def test_a_trace_shows_what_other_algorithms_send(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each host sends all that it must, one message after the other, to the end."""
+    path, nranks, nbytes = tmp_path / "trace.json", 7, 20_000
+    options = (
+        f"--fabric single:hosts=9 --ranks {nranks} --bytes {nbytes} --seeds 2 "
+        f"--against ring,linear --background 20% --trace {path} --json"
+    )
+    assert main(options.split()) == 0
+    found = json.loads(capsys.readouterr().out)
+    first_us = {
+        each["name"]: each["runs"][0]["time_ns"] / 1000 for each in found["algorithms"]
+    }
+    entries = perfetto.load(path)
+    names = {
+        each["pid"]: each["args"]["name"]
+        for each in entries
+        if each["name"] == "process_name"
+    }
+    assert len(names) == 3 * nranks
+    for algorithm in ("ring", "linear"):
+        pids = [pid for pid, name in names.items() if f"({algorithm}, " in name]
+        assert len(pids) == nranks
+        for pid in pids:
+            messages = [
+                each
+                for each in entries
+                if each["pid"] == pid and each.get("cat") == "message"
+            ]
+            assert [each["args"]["bytes"] for each in messages] == [nbytes] * 6
+            receivers = {each["name"] for each in messages}
+            assert len(receivers) == (1 if algorithm == "ring" else nranks - 1)
+            for one, other in pairwise(messages):
+                assert one["ts"] + one["dur"] <= other["ts"] + 0.001
+            last = messages[-1]
+            assert 0 < last["ts"] + last["dur"] < first_us[algorithm]

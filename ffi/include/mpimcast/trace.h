@@ -47,6 +47,12 @@ enum mmc_trace_kind {
 	 * the last had left its host. `count`: the datagrams.
 	 */
 	MMC_TRACE_TURN = 9,
+	/*
+	 * A simulated host has sent a message of a script to host `peer`, or to a switch if
+	 * that is UINT32_MAX, from its first packet until the last had left. `amount`: the
+	 * bytes; `track`: the host.
+	 */
+	MMC_TRACE_MESSAGE = 10,
 };
 
 /* The stages of an operation, in order. */

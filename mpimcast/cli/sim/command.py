@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from mpimcast.cli.sim import simulator, tracing
@@ -112,10 +113,11 @@ def _main_fabric(
     fabric, spec = ground.begun(choices, simulator.default_spec(), options)
     if why := conflict(spec):
         raise ConfigError(why)
-    ring = tracing.new_trace() if trace else None
-    found = comparison.compared(fabric, choices, spec, ring)
-    if trace and ring:
-        _write_trace(trace, ring, spec, found.first, found.ground.places())
+    traces: dict[str, Trace] | None = {} if trace else None
+    found = comparison.compared(fabric, choices, spec, traces)
+    if trace and traces:
+        ours, places = traces.pop(comparison.OURS), found.ground.places()
+        _write_trace(trace, ours, spec, found.first, places, peers=traces)
     if choices.picture:
         picture.draw(found, choices.picture)
     if as_json:
@@ -132,12 +134,13 @@ def _write_trace(
     spec: simulator.Plain,
     result: simulator.Plain,
     places: Sequence[str] = (),
+    *,
+    peers: Mapping[str, Trace] = MappingProxyType({}),
 ) -> None:
     """Write a trace, and say if it is not whole."""
-    if ndropped := tracing.write(path, ring, spec, result, places):
+    if ndropped := tracing.write(path, ring, spec, result, places, peers=peers):
         print(
-            f"mpimcast sim: {path} lacks the first {ndropped} events, which were too "
-            "many",
+            f"mpimcast sim: {path} lacks {ndropped} early events, which were too many",
             file=sys.stderr,
         )
 

@@ -13,6 +13,7 @@ from mpimcast.cli.sim import simulator
 from mpimcast.cli.sim.choices import collective, wants_all
 from mpimcast.cli.sim.ground import Ground
 from mpimcast.cli.sim.scene import Packets, Scene
+from mpimcast.cli.sim.tracing import new_trace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -106,7 +107,7 @@ class Comparison:
 
 
 def compared(
-    fabric: Fabric, choices: Choices, spec: Plain, trace: Trace | None
+    fabric: Fabric, choices: Choices, spec: Plain, traces: dict[str, Trace] | None
 ) -> Comparison:
     """Run mpimcast and its peers, with all seeds.
 
@@ -118,8 +119,9 @@ def compared(
         What the command line says.
     spec
         The simulator's spec.
-    trace
-        What mpimcast's first run adds to.
+    traces
+        Takes a trace of each algorithm's first run, by its name; None if there are to
+        be none.
 
     Raises
     ------
@@ -136,10 +138,13 @@ def compared(
             here = Ground(fabric, choices, {**spec, "seed": seed})
         stage = _Stage(here, choices, seed)
         for contestant in contestants:
+            trace = None
+            if traces is not None and not contestant.runs:
+                trace = traces[contestant.name] = new_trace()
             if contestant.name != OURS:
-                contestant.runs.append(stage.peer(contestant.name))
+                contestant.runs.append(stage.peer(contestant.name, trace))
                 continue
-            run, result = stage.ours(None if first else trace)
+            run, result = stage.ours(trace)
             first = first or result
             contestant.runs.append(run)
     bound_ns = ground.bound_ns(beside=bool(choices.beside))
@@ -206,13 +211,13 @@ class _Stage:
         result = simulator.run(self._spec, self._scene(self._beside), trace)
         return self._run(result), result
 
-    def peer(self, name: str) -> Run:
+    def peer(self, name: str, trace: Trace | None) -> Run:
         """Run a peer algorithm."""
         schedule: Messages = _schedule(name, self._ground.groups, self._spec)
         if self._beside:
             schedule = schedule.beside(self._beside)
         spec = {**self._spec, "nops": 0}
-        return self._run(simulator.run(spec, self._scene(schedule)))
+        return self._run(simulator.run(spec, self._scene(schedule), trace))
 
     def _scene(self, schedule: Messages | None) -> Scene:
         return Scene(

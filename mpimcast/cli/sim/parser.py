@@ -136,7 +136,7 @@ def _add_runs(made: argparse.ArgumentParser) -> None:
         "--trace",
         metavar="FILE",
         help="write what each rank does into this file, for ui.perfetto.dev; of "
-        "--seeds the first",
+        "--seeds the first, and what messages it sends with each algorithm --against",
     )
     add(
         "--unwatched",

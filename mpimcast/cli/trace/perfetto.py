@@ -4,7 +4,8 @@
 The format is Chrome's Trace Event Format, in its JSON object form. A rank is a process
 there. Each stream has threads: one for its operations, with their stages below them
 (more, if operations overlap without one within the other), one for waits, one for
-stalls and repairs and, if the ranks are simulated, one for turns. Arrows lead from a
+stalls and repairs and, if the ranks are simulated, one for turns, and one for messages
+of other algorithms. Arrows lead from a
 late entry to the end of a wait for it. Below the streams are the threads that torch's
 profiler has recorded.
 """
@@ -21,6 +22,7 @@ from mpimcast._support.trace_file import (
     ENTRY,
     LIBRARY,
     LOST,
+    MESSAGE,
     NOBODY,
     OPERATION,
     OPERATIONS,
@@ -32,6 +34,7 @@ from mpimcast._support.trace_file import (
     TURN,
     WAIT,
 )
+from mpimcast.cli.trace.lanes import LANES_MAX, laid_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,7 +48,7 @@ if TYPE_CHECKING:
 ARROWS_MAX = 10_000
 
 # Threads of a stream: those for operations have the numbers below the others.
-_TURNS, _WAITS, _REPAIRS, _THREADS = 13, 14, 15, 16
+_MESSAGES, _TURNS, _WAITS, _REPAIRS, _THREADS = range(LANES_MAX, LANES_MAX + 5)
 
 # The threads of a profile have numbers above those of all streams.
 _PROFILED = _THREADS << 16
@@ -81,39 +84,6 @@ class _Arrow(NamedTuple):
     awaited: int
     channel: str
     epoch: int
-
-
-class Slices(NamedTuple):
-    """The operations of one stream, by their beginnings.
-
-    Attributes
-    ----------
-    operations : array
-        The events.
-    lanes : list of int
-        The thread that each is shown in. In a thread none overlaps another.
-    """
-
-    operations: Events
-    lanes: list[int]
-
-
-def slices(events: Events, track: int) -> Slices:
-    """Return the operations of a stream, and the threads that have room for them.
-
-    What finds no room, since too many operations overlap, is left out.
-    """
-    kinds = (events["kind"] == OPERATION) | (events["kind"] == LIBRARY)
-    found = events[kinds & (events["track"] == track)]
-    found = found[np.argsort(found["begin_ns"], kind="stable")]
-    ends = [0] * _TURNS
-    lanes = []
-    for begin_ns, end_ns in found[["begin_ns", "end_ns"]].tolist():
-        lane = next((n for n, end in enumerate(ends) if end <= begin_ns), -1)
-        if lane >= 0:
-            ends[lane] = end_ns
-        lanes.append(lane)
-    return Slices(found, lanes)
 
 
 def write(
@@ -189,7 +159,7 @@ class _Export:
                 continue
             yield from self._operations(number, track, stream, mine)
             yield from self._others(number, track, stream, mine)
-            yield from self._turns(number, track, stream, mine)
+            yield from self._sent(number, track, stream, mine)
         yield from self._profile(number)
 
     def _profile(self, number: int) -> Iterator[Entry]:
@@ -220,7 +190,7 @@ class _Export:
         The stages of an operation are added right before it, so those between two
         operations, in the order of the ring, are the second one's.
         """
-        operations, lanes = slices(mine, track)
+        operations, lanes = laid_out(mine, track)
         for lane in sorted(set(lanes) - {-1}):
             name = stream.name if lane == 0 else f"{stream.name} ({lane + 1})"
             thread = track * _THREADS + lane
@@ -301,19 +271,24 @@ class _Export:
             if kind == WAIT and event["detail"] == ENTRY and awaited is not None:
                 self._remember(number, waits, stream, event, awaited)
 
-    def _turns(
+    def _sent(
         self, number: int, track: int, stream: Track, mine: Events
     ) -> Iterator[Entry]:
-        """Yield when a simulated rank has multicast."""
-        turns = mine[mine["kind"] == TURN]
-        thread = track * _THREADS + _TURNS
-        if len(turns):
-            name = f"{stream.name}: turns"
-            yield _metadata(number, thread, "thread_name", name=name)
-            yield _metadata(number, thread, "thread_sort_index", sort_index=thread)
-        for event in turns:
-            name = f"multicasts {event['count']}"
-            yield self._slice(number, thread, name, "turn", event)
+        """Yield when a simulated rank has multicast, and when it has sent messages."""
+        for kind, place, name in (
+            (TURN, _TURNS, "turn"),
+            (MESSAGE, _MESSAGES, "message"),
+        ):
+            events, thread = mine[mine["kind"] == kind], track * _THREADS + place
+            if len(events):
+                title = f"{stream.name}: {name}s"
+                yield _metadata(number, thread, "thread_name", name=title)
+                yield _metadata(number, thread, "thread_sort_index", sort_index=thread)
+            for event in events:
+                entry = self._slice(number, thread, _sending(event), name, event)
+                if kind == MESSAGE:
+                    entry["args"] = {"bytes": int(event["amount"])}
+                yield entry
 
     def _slice(
         self, number: int, thread: int, name: str, kind: str, event: np.void
@@ -367,7 +342,7 @@ class _Export:
             if channel not in channels:
                 continue
             track = channels.index(channel)
-            operations, lanes = slices(events, track)
+            operations, lanes = laid_out(events, track)
             begun = {
                 int(event["epoch"]): (int(event["begin_ns"]), lane)
                 for event, lane in zip(operations, lanes, strict=True)
@@ -392,6 +367,13 @@ class _Export:
                     "tid": arrow.thread,
                     "ts": (arrow.end_ns - self._origin_ns) / 1000,
                 }
+
+
+def _sending(event: np.void) -> str:
+    """Return what a simulated rank sent."""
+    if event["kind"] == TURN:
+        return f"multicasts {event['count']}"
+    return f"sends to {'a switch' if event['peer'] == NOBODY else event['peer']}"
 
 
 def _metadata(number: int, thread: int, about: str, /, **arguments: object) -> Entry:
