@@ -126,7 +126,7 @@ static void a_long_path_is_learnt(void)
 	CHECK_EQ(widening_after(false, 0), 0);
 }
 
-/* What others ask for after this rank has sent all counts when the operation is closed. */
+/* Chunks that other ranks request after this rank's last one count when the operation closes. */
 static void late_losses_are_learnt(void)
 {
 	static struct subject subject;

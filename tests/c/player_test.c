@@ -255,7 +255,7 @@ static void operations_run_beside_a_script(void)
 	mmc_sim_result_clear(&beside);
 }
 
-/* A host's measured messages are traced one behind the other; a switch's are not. */
+/* A host's measured messages are traced one after the other; a switch's are not traced. */
 static void hosts_are_traced(void)
 {
 	const uint64_t nbytes[] = { 10 * BYTES, BYTES, 0 };

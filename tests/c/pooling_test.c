@@ -129,7 +129,7 @@ static void the_only_loser_gets_chunks(void)
 	pool_close(&at);
 }
 
-/* Where ranks take turns in asking, others most likely lack something of the group, too. */
+/* If another rank was answered last, further ranks probably lack chunks of the group, too. */
 static void another_loser_gets_parity(void)
 {
 	struct at at;
@@ -150,7 +150,7 @@ static void another_loser_gets_parity(void)
 	pool_close(&at);
 }
 
-/* Who asked before rows could arrive is mended by them, and needs only what they lack. */
+/* A rank that asks while rows are on their way is sent only as many more as it needs. */
 static void rows_under_way_count(void)
 {
 	struct at at;
@@ -172,7 +172,7 @@ static void rows_under_way_count(void)
 	CHECK(next(&at, &group, &rows));
 	CHECK_EQ(rows.first, M + 1);
 	CHECK_EQ(rows.count, 2);
-	/* A resting time after the last rows all have got them, or have lost them. */
+	/* After a resting time, each rank has either received the last rows or lost them. */
 	at.now_ns += 10000;
 	ask(&at, 5, 25, 1);
 	at.now_ns += 1000;

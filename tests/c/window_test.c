@@ -157,7 +157,7 @@ static void run(struct mmc_window *window, uint64_t total_bytes, uint32_t nlost,
 	};
 
 	mmc_window_learn(window, &sample);
-	mmc_window_await(window, agreed_bytes, total_bytes, wait_percent);
+	mmc_window_note_wait(window, agreed_bytes, total_bytes, wait_percent);
 }
 
 /*
@@ -216,10 +216,11 @@ static void follows_the_agreement(void)
 	struct mmc_window none = { .bytes = 0 };
 
 	for (int i = 0; i < 10; i++)
-		mmc_window_await(&window, MMC_WINDOW_BYTES, UINT64_MAX, 100);
+		mmc_window_note_wait(&window, MMC_WINDOW_BYTES, UINT64_MAX,
+				     100);
 	CHECK_EQ(window.widening, 1);
 	for (int i = 0; i < 10; i++)
-		mmc_window_await(&none, MMC_WINDOW_BYTES, UINT64_MAX, 100);
+		mmc_window_note_wait(&none, MMC_WINDOW_BYTES, UINT64_MAX, 100);
 	CHECK_EQ(mmc_window_bytes(&none), 0);
 	window.bytes = UINT32_MAX - 5;
 	CHECK_EQ(mmc_window_bytes(&window), UINT32_MAX);

@@ -80,7 +80,7 @@ def test_auto_learns(capsys: pytest.CaptureFixture[str]) -> None:
 def test_parity_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     """With no parity chunks in a code, they are sent only after losses.
 
-    Each stands for a chunk that was asked for, and mends others that need not be.
+    No more are sent than chunks are requested. Each may mend chunks of several ranks.
     """
     lossless = "--ranks 16 --bytes 1M --kind bcast --code 32,0"
     assert counted(simulated(lossless, capsys)["result"]) == [0, 0, 0, 0]

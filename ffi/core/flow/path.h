@@ -139,7 +139,7 @@ static inline uint64_t mmc_path_long_trip_ns(const struct mmc_path *path)
 							  : 0;
 }
 
-/* Returns whether the path is long. An adapter's processor takes none for that. */
+/* Returns whether the path is long. On an adapter's processor no path counts as long. */
 static inline bool mmc_path_is_long(const struct mmc_path *path)
 {
 #ifdef MMC_BARE

@@ -176,9 +176,10 @@ static inline bool mmc_window_widen(struct mmc_window *window,
  * Widens the window, as mmc_window_widen() does, or narrows it, after an operation for
  * `wait_percent` of whose time this rank waited for a processor.
  */
-static inline void mmc_window_await(struct mmc_window *window,
-				    uint32_t agreed_bytes, uint64_t total_bytes,
-				    uint32_t wait_percent)
+static inline void mmc_window_note_wait(struct mmc_window *window,
+					uint32_t agreed_bytes,
+					uint64_t total_bytes,
+					uint32_t wait_percent)
 {
 	if (wait_percent < MMC_WINDOW_NARROW_PERCENT && window->widening > 0)
 		window->widening--;

@@ -147,11 +147,12 @@ void mmc_op_learn_last(const struct mmc_op *op)
 
 void mmc_op_learn_delay(struct mmc_op *op, uint64_t delay_ns, uint64_t time_ns)
 {
-	/* How wide the window of a long path is, its rate and its length say. */
+	/* On a long path, the rate and the round trip determine the window. */
 	if (op->mode != MMC_OP_STAGED || time_ns == 0 ||
 	    mmc_path_is_long(op->config.path))
 		return;
-	mmc_window_await(&op->config.path->window,
-			 op->record.terms.window_bytes, op->layout.total_bytes,
-			 (uint32_t)(delay_ns / mmc_max_u64(1, time_ns / 100)));
+	mmc_window_note_wait(
+		&op->config.path->window, op->record.terms.window_bytes,
+		op->layout.total_bytes,
+		(uint32_t)(delay_ns / mmc_max_u64(1, time_ns / 100)));
 }

@@ -12,8 +12,9 @@
 void mmc_op_learn(struct mmc_op *op, uint64_t now_ns);
 
 /*
- * Learns from an operation that is being closed what was lost of this rank's block, if its window
- * was widened: on a long path others ask for that when this rank has sent all.
+ * Narrows a widened window again if chunks of this rank's block were lost in an operation that
+ * is being closed. On a long path other ranks ask for these only when this rank has sent its
+ * whole block, and mmc_op_learn() has been called.
  */
 void mmc_op_learn_last(const struct mmc_op *op);
 

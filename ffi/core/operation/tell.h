@@ -24,9 +24,10 @@ void mmc_op_tell_record(struct mmc_op *op, uint32_t peer,
 			struct mmc_actions *actions);
 
 /*
- * Sends this rank's record to `peer`, which has just been told of the same, if there is room, and
- * parity is to spare the round trips that lost chunks cost: a lost message costs one, too. Until
- * a rank knows what others want, the operation before tells.
+ * Sends this rank's record to `peer` a second time, right after the first, if there is room and
+ * the operation has parity. Parity saves the round trip that a lost chunk costs, and the second
+ * copy saves the round trip that a lost message costs. A rank that does not know yet what other
+ * ranks want goes by the stream's previous operation.
  */
 static inline void mmc_op_tell_again(struct mmc_op *op, uint32_t peer,
 				     struct mmc_actions *actions)

@@ -53,8 +53,8 @@ static uint32_t count_of(const struct mmc_group *group, struct mmc_run run)
 }
 
 /*
- * Returns how many parity chunks of a group answer all that was asked for of it. Writes
- * whether several ranks have asked.
+ * Returns how many parity chunks answer all NAKs for a group, and writes whether these are
+ * from several ranks.
  */
 static uint32_t count_rows(struct mmc_pooling *pooling,
 			   const struct mmc_naks *naks,
@@ -118,9 +118,10 @@ static void hand_out(struct mmc_repairer *repairer,
 }
 
 /*
- * Returns whether parity is to answer what was asked of a group, of which `peer` lacks a chunk.
- * Who asks alone is mostly the first to do so, and others lack other chunks; but if the same
- * rank was answered last, it may be the only one that loses anything.
+ * Returns whether the NAKs for a group, one of which is from `peer`, are to be answered by
+ * parity. A rank that asks alone is usually just the first to ask, and other ranks lack other
+ * chunks of the group. But if the last answer went to the same rank, that rank may be the only
+ * one that loses anything.
  */
 static bool is_worth_parity(struct mmc_pooling *pooling,
 			    const struct mmc_group *group, uint32_t own_first,
@@ -129,7 +130,7 @@ static bool is_worth_parity(struct mmc_pooling *pooling,
 	bool alone = !several && (peer == pooling->answered ||
 				  pooling->answered == MMC_PEER_NONE);
 
-	/* To others all that was not sent yet would seem to be lost. */
+	/* Parity would make chunks that were not sent yet look lost to other ranks. */
 	if (group->end - own_first > pooling->nsent)
 		return false;
 	pooling->answered = peer;
@@ -137,8 +138,9 @@ static bool is_worth_parity(struct mmc_pooling *pooling,
 }
 
 /*
- * Answers by parity what was asked of group `number`, of which `peer` lacks a chunk. Returns
- * whether it did: `rows` are to be sent, or none if enough are on their way.
+ * Answers the NAKs for group `number`, one of which is from `peer`, by parity, if that is
+ * worth while. Returns whether it did, and writes which rows are to be sent: none if enough are
+ * on their way.
  */
 static bool answer_group(struct mmc_pooling *pooling,
 			 struct mmc_repairer *repairer, uint32_t peer,
@@ -165,8 +167,8 @@ static bool answer_group(struct mmc_pooling *pooling,
 }
 
 /*
- * Answers by parity the NAK that mmc_repairer_next() would answer, or so many of its chunks.
- * Returns whether it did, as answer_group() does.
+ * Answers the last NAK by parity, which is the one that mmc_repairer_next() would answer by
+ * chunks. Returns whether it did, as answer_group() does.
  */
 static bool answer_last(struct mmc_pooling *pooling,
 			struct mmc_repairer *repairer, uint32_t nrows_max,

@@ -2,8 +2,8 @@
 /*
  * Answers ranks that lack different chunks of a group by parity of that group: as many chunks
  * as the rank needs that lacks most mend the losses of all, also of ranks that ask later. Rows
- * that were sent within the repairer's resting time count as if all had got them. Each parity
- * chunk is of another row, so that whoever gets it can use it, whatever else it has got.
+ * that were sent within the repairer's resting time count as received by all ranks. Each
+ * parity chunk is a new row, so every rank that receives it can use it.
  */
 #ifndef MMC_CORE_REPAIR_POOLING_H
 #define MMC_CORE_REPAIR_POOLING_H
@@ -11,11 +11,11 @@
 #include "core/plan/grouping.h"
 #include "core/repair/repairer.h"
 
-/* What the NAKs of a group were answered with. */
+/* The parity chunks, or rows, of one group that were sent in answer to NAKs. */
 struct mmc_pooled {
-	uint64_t sent_ns; /* when rows were sent last */
-	uint8_t nrows;	  /* sent so far */
-	/* Of these, those that a rank may not have got yet when it asked. */
+	uint64_t sent_ns; /* when a row was last sent */
+	uint8_t nrows;	  /* rows sent so far */
+	/* The last of these: they may not have arrived yet at a rank that asks now. */
 	uint8_t nrecent;
 };
 

@@ -46,13 +46,13 @@ def write(
     path
         The file.
     trace
-        What the run has added to.
+        The run's trace.
     spec, result
         The run's.
     places
         Where each rank is; by default on a network.
     peers
-        What runs of other algorithms, by their names, have added to.
+        The traces of the other algorithms' runs, by the algorithms' names.
 
     Raises
     ------

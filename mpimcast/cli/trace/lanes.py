@@ -34,7 +34,7 @@ class Operations(NamedTuple):
 def laid_out(events: Events, track: int) -> Operations:
     """Return the operations of a stream, and the threads that have room for them.
 
-    What finds no room, since too many operations overlap, is left out.
+    Operations that find no free thread, because too many overlap, are left out.
     """
     kinds = (events["kind"] == OPERATION) | (events["kind"] == LIBRARY)
     found = events[kinds & (events["track"] == track)]
