@@ -24,7 +24,7 @@ RESULTS = ROOT / "bench/results/scale"
 
 QUESTIONS = (
     *("traffic", "times", "overlap", "choices", "chains"),
-    *("losses", "codes", "forecasts", "broadcasts", "groups", "limits"),
+    *("losses", "codes", "tails", "forecasts", "broadcasts", "groups", "limits"),
 )
 
 

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
-import numpy as np
-
 from bench.page.plot import Picture
 from bench.page.units import size
 from bench.study import pictures, verdicts
@@ -17,7 +15,6 @@ from bench.study.case import Case, Chapter, Numbers, Results, Table
 from bench.study.rule import CHUNK_BYTES, CODES, REPEAT, Code, Link, expected_ns
 from bench.study.verdicts import fastest_code, mean_ns, verdict
 from mpimcast.cli.sim import simulator
-from mpimcast.cli.sim.figures import percentile
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 _US, _S = 1000, 10**9
@@ -42,8 +39,6 @@ _NSEEDS = {
     **dict(zip(product((188,), SIZES[:2]), (40, 10), strict=True)),
 }
 _RARE_PPM = 10
-# From so many seeds on a tail is kept: p99, and p99.9 from ten times as many on.
-_NSEEDS_TAIL = 100
 # The round trips and losses that a test repeats, of the least ranks and bytes.
 _QUICK = ((TRIPS_US[1], 0), (TRIPS_US[1], 1000))
 _GAIN_MIN = 1.02  # what gains less is not told
@@ -62,19 +57,6 @@ def _grid() -> Iterator[tuple[Link, int]]:
             yield link, -(-nseeds // 4) if loss_ppm else 1
 
 
-_TAIL_TRIP_US, _TAIL_MBITS = 25_000, 1000
-_TAIL_NSEEDS = 1000
-_TAILS = tuple(
-    Link(nranks, nbytes, _TAIL_MBITS, _TAIL_TRIP_US, loss_ppm)
-    for nranks, nbytes, losses_ppm in (
-        (2, 64 * KIB, (100, 1000, 10_000)),
-        (2, MIB, (100, 1000, 10_000)),
-        (2, 3 * MIB, (100, 1000, 10_000)),
-        (16, 64 * KIB, (100, 1000, 10_000)),
-        (188, 64 * KIB, (1000,)),
-    )
-    for loss_ppm in losses_ppm
-)
 _LARGE = tuple(
     Link(nranks, nbytes, mbits, 25_000, loss_ppm)
     for nranks, nbytes in ((188, 16 * MIB), (2, GIB), (16, GIB))
@@ -83,17 +65,11 @@ _LARGE = tuple(
 )
 
 
-def _tail_name(link: Link) -> str:
-    return f"tail, {link.name}"
-
-
 def cases() -> Iterator[Case]:
-    """Yield a case for each link of the map, for tails, and for large messages."""
+    """Yield a case for each link of the map, and for large messages."""
     for link, nseeds in _grid():
         quick = link[:2] == (2, 64 * KIB) and link[3:] in _QUICK
         yield Case(link.name, (link, nseeds), quick)
-    for link in _TAILS:
-        yield Case(_tail_name(link), (link, _TAIL_NSEEDS))
     for link in _LARGE:
         yield Case(link.name, (link, 1))
 
@@ -109,9 +85,6 @@ def measure(link: Link, nseeds: int) -> Numbers:
         if nseeds > 1:
             squares = sum((time_ns - mean_ns) ** 2 for time_ns in times)
             found[f"{name} error_ns"] = math.isqrt(squares // ((nseeds - 1) * nseeds))
-        if nseeds >= _NSEEDS_TAIL:
-            thousandths = 1000 - max(1, 1000 // nseeds)
-            found[f"{name} tail_ns"] = percentile(np.array(times), thousandths)
         found[f"{name} extra"] = sum(_extra(link, result) for result in results)
         if costly := sum(bool(result["violation"]) for result in results):
             found[f"{name} costly"] = costly
@@ -203,26 +176,7 @@ def _map(results: Results) -> Table:
     )
 
 
-# ---- tails, large messages, repairs ------------------------------------------
-
-
-def _tails(results: Results) -> Table:
-    rows = []
-    for link in _TAILS:
-        found = results[_tail_name(link)]
-        words = [str(link.nranks), size(link.nbytes), f"{link.loss_ppm / _PPM:.0e}"]
-        for key in ("mean_ns", "tail_ns"):
-            words += [f"{found[f'{code} {key}'] / 1e6:.1f}" for code in CODES]
-        rows.append(words)
-    return Table(
-        f"Means and p99.9 of {_TAIL_NSEEDS} seeds in ms, at 1 Gbit/s and 25 ms.",
-        [
-            *("ranks", "size", "loss"),
-            *(f"mean, {code}" for code in CODES),
-            *(f"p99.9, {code}" for code in CODES),
-        ],
-        rows,
-    )
+# ---- large messages, repairs -------------------------------------------------
 
 
 def _large(results: Results) -> Table:
@@ -277,8 +231,7 @@ _TEXT = [
     ),
     (
         "Means are of 200 seeds for two ranks and 64 KiB, down to 8 for 16 MiB. Not "
-        "simulated, for lack of time: larger sizes but in one table, the p99.9 of more "
-        "seeds, and losses in periods."
+        "simulated, for lack of time: larger sizes but in one table."
     ),
     (
         "The rule (`bench/study/rule.py`): S bytes go at a rate B to P receivers, each "
@@ -311,7 +264,7 @@ _TEXT = [
 
 
 def chapter(results: Results, folder: Path) -> Chapter:
-    """Return the chapter: the map, the rule beside it, tails and what was sent."""
+    """Return the chapter: the map, the rule beside it, and what was sent."""
     judged = [verdict(results, link) for link, _ in _grid() if link.loss_ppm]
     return Chapter(
         "Erasure codes or repetition",
@@ -320,7 +273,6 @@ def chapter(results: Results, folder: Path) -> Chapter:
             _map(results),
             verdicts.summary(judged),
             verdicts.misses(judged),
-            _tails(results),
             _large(results),
             _extras(results),
         ],

@@ -152,7 +152,9 @@ static void open_far(struct subject *subject, enum mmc_reliability reliability,
 	mmc_path_round_trip(&path, 100 * MMC_MS_NS);
 	mmc_path_set_rate(&path, 100000000);
 	mmc_losses_add(&path.losses,
-		       &(struct mmc_losses){ 1000, lossy ? 100 : 0, 0 });
+		       &(struct mmc_losses){
+			       MMC_LOSSES_CHUNKS_MAX,
+			       lossy ? MMC_LOSSES_CHUNKS_MAX / 10 : 0, 0 });
 	subject_open_on(subject, &config, &path);
 }
 
@@ -266,6 +268,56 @@ static void a_coded_barrier_tells_twice(void)
 	}
 }
 
+/*
+ * As long as nothing has arrived losses are to be feared, and a round trip that is long. A
+ * rank to which nothing comes never learns of any, and leaves the choice to the others.
+ */
+static void an_unknown_path_may_be_lossy(void)
+{
+	for (uint32_t root = 0; root < 2; root++) {
+		struct mmc_op_config config = config_of(K, M);
+		static struct subject subject;
+
+		config.reliability = MMC_RELIABILITY_AUTO;
+		config.sole = true;
+		config.root = root;
+		subject_open(&subject, &config);
+		CHECK_EQ(mmc_terms_wanted(&subject.op->record.terms),
+			 root == config.rank ? 0 : M + 1);
+		subject_close(&subject);
+	}
+}
+
+/* All ranks wait as long as the one with the longest round trip. */
+static void the_longest_round_trip_counts(void)
+{
+	for (unsigned is_long = 0; is_long < 2; is_long++) {
+		struct mmc_op_config config = config_of(K, M);
+		struct mmc_message record = subject_message(MMC_MESSAGE_RECORD);
+		static struct subject subject;
+		struct mmc_path path;
+
+		mmc_path_init(&path);
+		mmc_path_set_rate(&path, 1000000);
+		mmc_losses_add(&path.losses,
+			       &(struct mmc_losses){ 2000, 2, 2 });
+		config.reliability = MMC_RELIABILITY_AUTO;
+		subject_open_on(&subject, &config, &path);
+		CHECK_EQ(mmc_terms_wanted(&subject.op->record.terms), 0);
+		record.record.terms.srtt_us = is_long ? 200000 : 0;
+		for (uint32_t r = 0; r < 4; r++)
+			if (r != config.rank)
+				subject_hear(&subject, r, &record);
+		subject_run(&subject);
+		path = subject.path;
+		subject_close(&subject);
+		subject_open_on(&subject, &config, &path);
+		CHECK_EQ(mmc_terms_wanted(&subject.op->record.terms),
+			 is_long ? M + 1 : 0);
+		subject_close(&subject);
+	}
+}
+
 /* A rank that wants no parity itself goes by what was agreed on before. */
 static void the_last_operation_tells(void)
 {
@@ -275,6 +327,9 @@ static void the_last_operation_tells(void)
 		struct mmc_path path;
 
 		mmc_path_init(&path);
+		mmc_losses_add(&path.losses,
+			       &(struct mmc_losses){ MMC_LOSSES_CHUNKS_MAX, 0,
+						     0 });
 		path.coded = coded;
 		config.reliability = MMC_RELIABILITY_AUTO;
 		subject_open_on(&subject, &config, &path);
@@ -288,6 +343,8 @@ static void the_last_operation_tells(void)
 }
 
 CHECK_MAIN(CHECK_TEST(a_coded_barrier_tells_twice),
+	   CHECK_TEST(an_unknown_path_may_be_lossy),
+	   CHECK_TEST(the_longest_round_trip_counts),
 	   CHECK_TEST(the_last_operation_tells),
 	   CHECK_TEST(parity_follows_chunks), CHECK_TEST(a_loss_is_mended),
 	   CHECK_TEST(a_backlog_goes_first),

@@ -55,19 +55,17 @@ def test_zero_copy_is_refused(make_comm: Make) -> None:
 
 @pytest.mark.network
 def test_auto_forecasts(make_comm: Make) -> None:
-    """Without losses nothing is coded; once parity pays, all ranks code.
+    """All ranks code the same operations, the first one among them.
 
-    Parity pays where repairs are slow. On loopback they are not, so control messages
-    are held back.
+    Later ones have parity where it pays, which is where repairs are slow. On loopback
+    they are not, so control messages are held back.
     """
     comm = make_comm(reliability="auto", eager_bytes=0)
     rng = np.random.default_rng(WORLD.rank)
     block = rng.integers(0, 256, 200_001, np.uint8)
     right = gathered(WORLD, block)
-    for _ in range(3):
-        assert np.array_equal(gathered(comm, block), right)
-    stats = comm.stats()
-    assert stats["coded_epochs"] == stats["parity_sent"] == 0
+    assert np.array_equal(gathered(comm, block), right)
+    assert comm.stats()["coded_epochs"] == (comm.size > 1)
     if comm.size > 1:
         assert "RELIABILITY=auto" in comm.explain(block.nbytes).reason
     far = make_comm(
@@ -81,4 +79,4 @@ def test_auto_forecasts(make_comm: Make) -> None:
     coded = WORLD.allgather(far.stats()["coded_epochs"])
     assert len(set(coded)) == 1
     if far.size > 1:
-        assert coded[0] > 0
+        assert coded[0] > 1

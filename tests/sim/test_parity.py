@@ -66,15 +66,29 @@ def test_command_says_what_parity_did(capsys: pytest.CaptureFixture[str]) -> Non
         assert "parity" not in capsys.readouterr().out
 
 
-def test_auto_learns(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is lost at first is repeated, and parity is sent once it pays."""
-    far = f"{LOSSY} --ops 4 --latency 25000 --window 64M --buffer 64M --code 32,4"
-    always = simulated(far, capsys)["result"]
-    auto = simulated(f"{far} --code-auto 1", capsys)["result"]
-    assert 0 < counted(auto)[0] < counted(always)[0]
-    assert total(auto, "lost_chunks") > 0
-    near = f"{LOSSY} --loss 0 --ops 4 --code 32,4 --code-auto 1"
-    assert counted(simulated(near, capsys)["result"]) == [0, 0, 0, 0]
+def test_auto_fears_what_it_does_not_know(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The first operation has parity, and what is learnt decides about the others."""
+    far = f"{LOSSY} --latency 25000 --window 64M --buffer 64M --code 32,4"
+    first = simulated(f"{far} --code-auto 1", capsys)["result"]
+    assert counted(first)[0] > 0
+    several = simulated(f"{far} --ops 4 --code-auto 1", capsys)["result"]
+    always = simulated(f"{far} --ops 4", capsys)["result"]
+    assert counted(always)[0] >= counted(several)[0] > 4 * counted(first)[0]
+
+
+def test_auto_finds_out_that_nothing_is_lost(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Where nothing is lost parity comes to an end, and it costs little before."""
+    near = f"{LOSSY} --loss 0 --chunk 1456 --code 32,4 --code-auto 1"
+    nchunks = -(-(1 << 20) // 1456)
+    sent = [
+        counted(simulated(f"{near} --ops {nops}", capsys)["result"])[0]
+        for nops in (1, 16, 32)
+    ]
+    assert 0 < sent[0] <= -(-nchunks // 16) < sent[1] == sent[2] < 16 * sent[0]
 
 
 def test_parity_on_request(capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,15 +31,29 @@ static inline void mmc_losses_add(struct mmc_losses *losses,
 	}
 }
 
-/* Returns the share of chunks that are lost, in units of 2^-32. */
-static inline uint32_t mmc_losses_share(const struct mmc_losses *losses)
-{
-	uint64_t lost = mmc_min_u32(losses->lost_chunks, losses->sent_chunks);
+/*
+ * What is believed before anything was sent: as if an eighth of a chunk had been lost of 80.
+ * Parity that nobody needs costs little; losses of which nothing was known cost round trips.
+ */
+#define MMC_LOSSES_PRIOR_CHUNKS 80
+#define MMC_LOSSES_PRIOR_PART 8
 
-	if (lost == 0)
-		return 0;
-	return (uint32_t)mmc_min_u64(UINT32_MAX,
-				     (lost << 32) / losses->sent_chunks);
+/*
+ * Returns the share of chunks that are expected to be lost, in units of 2^-32. What is only
+ * believed is forgotten with each chunk that was sent to any of `nreceivers`: if they lose
+ * some, they say so themselves.
+ */
+static inline uint32_t mmc_losses_share(const struct mmc_losses *losses,
+					uint32_t nreceivers)
+{
+	uint64_t sent = losses->sent_chunks;
+	uint64_t lost = mmc_min_u32(losses->lost_chunks, losses->sent_chunks);
+	uint64_t known = (lost << 32) / (sent + MMC_LOSSES_PRIOR_CHUNKS);
+
+	return (uint32_t)(known +
+			  (UINT64_C(1) << 32) / ((sent * nreceivers +
+						  MMC_LOSSES_PRIOR_CHUNKS) *
+						 MMC_LOSSES_PRIOR_PART));
 }
 
 /* Returns how many adjacent chunks are lost at a time, as a mean; at least 1. */

@@ -133,8 +133,10 @@ void mmc_op_begin_flow(struct mmc_op *op, uint64_t now_ns)
 	mmc_watermark_init(&op->watermark, op->watermark_memory,
 			   op->config.rank, &op->schedule);
 	mmc_turn_init(&op->turn, op->config.rank, &op->schedule, now_ns);
-	if (mmc_op_may_be_coded(&op->config) && op->mode == MMC_OP_STAGED)
+	if (mmc_op_may_be_coded(&op->config) && op->mode == MMC_OP_STAGED) {
 		op->config.path->coded = mmc_op_has_parity(op);
+		op->config.path->longest_ns = srtt_ns;
+	}
 	if (coded)
 		mmc_op_begin_parity(op);
 	if (op->mode == MMC_OP_UNICAST || op->mode == MMC_OP_CARRIED)

@@ -20,14 +20,26 @@ size_t mmc_op_parity_bytes(const struct mmc_op_config *config, uint32_t nchunks)
 /* What a repair takes for its messages, as the simulator shows. */
 #define MESSAGES_NS (120 * MMC_US_NS)
 
+/*
+ * Returns the round trip that a repair is expected to take: the longest of any rank, by which
+ * all of them wait. As long as nothing has arrived here, a long one is to be feared.
+ */
+static uint64_t expected_trip_ns(const struct mmc_path *path)
+{
+	if (path->losses.sent_chunks == 0)
+		return MMC_PATH_SRTT_SHORT_NS;
+	return mmc_max_u64(path->srtt_ns, path->longest_ns);
+}
+
 /* Returns what this rank's path suggests for an operation. */
 static struct mmc_forecast forecast_of(const struct mmc_op *op)
 {
 	const struct mmc_path *path = op->config.path;
+	uint64_t srtt_ns = expected_trip_ns(path);
 	uint32_t nchunks = op->layout.nchunks;
 	uint64_t data_ns = mmc_path_time_ns(path, op->layout.total_bytes);
-	uint64_t trip_ns = path->srtt_ns + MESSAGES_NS +
-			   mmc_allowance_ns(path->srtt_ns, path->late_ns);
+	uint64_t trip_ns = srtt_ns + MESSAGES_NS +
+			   mmc_allowance_ns(srtt_ns, path->late_ns);
 
 	return (struct mmc_forecast){
 		.data_ns = data_ns,
@@ -42,9 +54,18 @@ static struct mmc_forecast forecast_of(const struct mmc_op *op)
 					  1
 				: nchunks,
 		.nreceivers = op->config.nranks - 1,
-		.loss = mmc_losses_share(&path->losses),
+		.loss = mmc_losses_share(&path->losses, op->config.nranks - 1),
 		.run_chunks = mmc_losses_run_chunks(&path->losses),
 	};
+}
+
+/* Returns whether others' chunks are to arrive here, which alone tell what is lost. */
+static bool receives(const struct mmc_op *op)
+{
+	const struct mmc_block own =
+		mmc_layout_block(&op->layout, op->config.rank);
+
+	return own.nbytes < op->layout.total_bytes;
 }
 
 /* Returns what this rank wants of the code, as the term `parity` says it. */
@@ -56,6 +77,8 @@ static uint32_t wanted_parity(const struct mmc_op *op)
 
 	switch (config->reliability) {
 	case MMC_RELIABILITY_AUTO:
+		if (!receives(op))
+			return 0;
 		forecast = forecast_of(op);
 		parity = mmc_forecast_parity(&forecast, config->code_data,
 					     config->code_parity);
