@@ -42,8 +42,11 @@ struct mmc_path {
 	 */
 	uint32_t nlossy;
 	struct mmc_losses losses; /* known where a code was asked for */
-	/* The longest round trip of any rank in the last operation that could be coded. */
-	uint64_t longest_ns;
+	/*
+	 * The smoothed round trip on which the ranks agreed in the last operation that could
+	 * be coded: the longest of any rank.
+	 */
+	uint64_t agreed_srtt_ns;
 	bool backlog; /* datagrams lie unread here: silence proves nothing */
 	bool coded; /* parity went unasked in the last operation that could be coded */
 };

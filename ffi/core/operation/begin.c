@@ -135,7 +135,7 @@ void mmc_op_begin_flow(struct mmc_op *op, uint64_t now_ns)
 	mmc_turn_init(&op->turn, op->config.rank, &op->schedule, now_ns);
 	if (mmc_op_may_be_coded(&op->config) && op->mode == MMC_OP_STAGED) {
 		op->config.path->coded = mmc_op_has_parity(op);
-		op->config.path->longest_ns = srtt_ns;
+		op->config.path->agreed_srtt_ns = srtt_ns;
 	}
 	if (coded)
 		mmc_op_begin_parity(op);

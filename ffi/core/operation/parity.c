@@ -28,7 +28,7 @@ static uint64_t expected_trip_ns(const struct mmc_path *path)
 {
 	if (path->losses.sent_chunks == 0)
 		return MMC_PATH_SRTT_SHORT_NS;
-	return mmc_max_u64(path->srtt_ns, path->longest_ns);
+	return mmc_max_u64(path->srtt_ns, path->agreed_srtt_ns);
 }
 
 /* Returns what this rank's path suggests for an operation. */
