@@ -117,10 +117,10 @@ class Partial:
 
     This rank's block lands when the operation begins here, after those of the same
     communicator before it. All blocks land together at the end, this rank's first,
-    where the MPI library carries the operation, where a proxy does
-    (``PROGRESS=proxy``), where two ranks of one node read each other's memory, and
-    where the datatype of the receive buffer has gaps. On a device, and where a
-    collective is cut into pieces, they land piece by piece.
+    where the MPI library carries the operation, where two ranks of one node read each
+    other's memory, and where the datatype of the receive buffer has gaps; where an
+    adapter's firmware carries it, all others' do. On a device, and where a collective
+    is cut into pieces, they land piece by piece.
 
     If the operation fails, each of these methods raises its error from then on. Of a
     request that is complete, they say that all is present; persistent requests tell of
@@ -230,8 +230,8 @@ class Partial:
         are what datagrams carry or, in shared memory, parts of pieces; each block
         begins a new one, in rank order. Where none are told of, because the operation
         has not begun, or was over when this was first asked for, or goes to the MPI
-        library, a proxy or a device, the whole result counts as one chunk, and the
-        array is a copy.
+        library or a device, the whole result counts as one chunk, and the array is a
+        copy.
         """
         return self._landing().chunks()[0]
 

@@ -26,7 +26,11 @@ COMPARED = tuple(
     for name in ("buffers", "bcast", "allgatherv", "objects")
 )
 # The tests of ranks that have a proxy, or an adapter.
-PROXIED = ("tests/mpi/test_proxy.py", "tests/mpi/test_proxy_end.py")
+PROXIED = (
+    "tests/mpi/test_proxy.py",
+    "tests/mpi/test_proxy_end.py",
+    "tests/mpi/test_partial_proxies.py",
+)
 # For each MPI library, the folder of its mpirun, and the options that send each rank's
 # output to a file; {} stands for the folder of those files.
 LIBRARIES = {

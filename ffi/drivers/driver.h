@@ -55,6 +55,7 @@ enum mmc_event_kind {
 	MMC_EVENT_ALIVE,  /* `inquire`: the process of `source` exists */
 	MMC_EVENT_GONE,	  /* `inquire`: the process of `source` has ended */
 	MMC_EVENT_ENDED, /* a runner has carried out an operation (drivers/remote) */
+	MMC_EVENT_LANDED, /* a runner has shown that more chunks are present */
 };
 
 struct mmc_event {

@@ -74,18 +74,21 @@ void mmc_request_end_telling(struct mmc_request *request)
 	request->tells = false;
 }
 
+void mmc_request_tell_landed(struct mmc_request *request)
+{
+	uint32_t nlanded;
+
+	if (!request->tells || request->landing == NULL)
+		return;
+	nlanded = mmc_landing_count(request->landing);
+	if (nlanded != request->ntold)
+		mmc_engine_tell(request->stream->team->engine);
+	request->ntold = nlanded;
+}
+
 void mmc_stream_tell_blocks(struct mmc_stream *stream)
 {
-	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++) {
-		struct mmc_request *request = stream->requests[i];
-		uint32_t nlanded;
-
-		if (request == NULL || !request->tells ||
-		    request->landing == NULL)
-			continue;
-		nlanded = mmc_landing_count(request->landing);
-		if (nlanded != request->ntold)
-			mmc_engine_tell(stream->team->engine);
-		request->ntold = nlanded;
-	}
+	for (uint32_t i = 0; i < MMC_EPOCHS_OPEN_MAX; i++)
+		if (stream->requests[i] != NULL)
+			mmc_request_tell_landed(stream->requests[i]);
 }

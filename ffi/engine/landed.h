@@ -54,7 +54,10 @@ void mmc_request_begin_telling(struct mmc_request *request);
 /* Ends that, which has begun. */
 void mmc_request_end_telling(struct mmc_request *request);
 
-/* Tells of the blocks of a stream's operations that have landed since it told last. */
+/* Tells of the blocks of a request that have landed since it told last, if it does so. */
+void mmc_request_tell_landed(struct mmc_request *request);
+
+/* Does so for all active requests of a stream. */
 void mmc_stream_tell_blocks(struct mmc_stream *stream);
 
 /* Does so if any request of the engine tells of its blocks. */

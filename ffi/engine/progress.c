@@ -61,9 +61,9 @@ static unsigned take_event(struct mmc_team *team,
 		take_answer(team, events);
 		break;
 	case MMC_EVENT_ENDED:
+	case MMC_EVENT_LANDED:
 		if (mmc_team_is_remote(team))
-			mmc_remote_take_ended(team,
-					      (const void *)events->bytes);
+			mmc_remote_take_event(team, events);
 		break;
 	}
 	return 1;

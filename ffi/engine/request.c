@@ -9,6 +9,7 @@
 #include "engine/operation.h"
 #include "engine/parity.h"
 #include "engine/receive.h"
+#include "engine/remote/landing.h"
 #include "engine/remote/requests.h"
 #include "engine/spares.h"
 #include "engine/threads/notify.h"
@@ -222,8 +223,10 @@ static int measure(const struct mmc_stream *stream,
 	*memory_bytes = 0;
 	*copy_bytes = 0;
 	/* A runner has the core's state of an operation that it carries out. */
-	if (mmc_team_is_remote(stream->team))
+	if (mmc_team_is_remote(stream->team)) {
+		*memory_bytes = mmc_remote_landing_bytes(team, operation);
 		return 0;
+	}
 	*memory_bytes = nbytes;
 	if (mmc_op_may_be_coded(&config))
 		*memory_bytes += mmc_parity_bytes(&config);

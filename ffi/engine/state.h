@@ -55,7 +55,8 @@ struct mmc_request {
 	bool granted;
 	bool unplaceable; /* the device has refused direct placement */
 	bool notifies;	  /* its end wakes mmc_engine_await() */
-	/* The next two are for requests that a runner carries out (engine/remote). */
+	/* The next three are for requests that a runner carries out (engine/remote). */
+	bool shown; /* the runner is to show what is present: use atomics */
 	struct mmc_bounce *bounce; /* shared memory, or NULL */
 	bool bounced;		   /* the result arrives in `bounce` */
 	/*

@@ -9,9 +9,8 @@
 
 /* ---- memory of the host -------------------------------------------------- */
 
-/* Returns the `nbytes` at a place, or NULL if they do not lie in one region. */
-static uint8_t *find(const struct mmc_server *server,
-		     const struct mmc_offload_place *place, uint64_t nbytes)
+uint8_t *mmc_server_find(const struct mmc_server *server,
+			 const struct mmc_offload_place *place, uint64_t nbytes)
 {
 	const struct mmc_mapped *mapped;
 
@@ -59,7 +58,7 @@ static bool copy_tables(const struct mmc_server *server,
 			const struct mmc_offload_place *place)
 {
 	size_t nbytes = 2 * server->nranks * sizeof(*server->tables);
-	const uint8_t *from = find(server, place, nbytes);
+	const uint8_t *from = mmc_server_find(server, place, nbytes);
 
 	if (from != NULL)
 		memcpy(server->tables, from, nbytes);
@@ -80,6 +79,7 @@ static bool read_operation(const struct mmc_server *server,
 		.kind = command->operation,
 		.root = command->root,
 		.block_bytes = command->block_bytes,
+		.partial = mmc_server_has_displays() && command->partial,
 	};
 	if (operation->kind == MMC_ALLGATHERV) {
 		if (!copy_tables(server, &command->tables))
@@ -89,7 +89,7 @@ static bool read_operation(const struct mmc_server *server,
 	}
 	if (!measure(operation, server->nranks, &nbytes))
 		return false;
-	operation->recv = find(server, &command->recv, nbytes);
+	operation->recv = mmc_server_find(server, &command->recv, nbytes);
 	return operation->recv != NULL || nbytes == 0;
 }
 
@@ -139,6 +139,8 @@ void mmc_server_forget(struct mmc_server *server, uint32_t number)
 {
 	struct mmc_served *served = &server->served[number];
 
+	if (mmc_server_has_displays())
+		mmc_server_end_display(server, number);
 	if (served->region != MMC_OFFLOAD_NOWHERE)
 		server->mapped[served->region].nused--;
 	served->request = NULL;
@@ -210,6 +212,8 @@ static bool take_command(struct mmc_server *server)
 		server->broken = !take_start(server, &command);
 	else if (command.kind == MMC_OFFLOAD_CALL)
 		mmc_server_answer(server, command.call);
+	else if (mmc_server_has_displays() && command.kind == MMC_OFFLOAD_SHOW)
+		server->broken = !mmc_server_begin_display(server, &command);
 	else
 		server->broken = true;
 	return true;
@@ -225,6 +229,8 @@ bool mmc_server_progress(struct mmc_server *server)
 		      mmc_ring_see(&server->bridge->host_beat));
 	if (!server->broken && server->nserved > 0)
 		busy |= mmc_server_report(server);
+	if (mmc_server_has_displays() && !server->broken)
+		mmc_server_update_displays(server);
 	return busy;
 }
 

@@ -41,7 +41,8 @@ int mmc_server_create(struct mmc_engine *engine,
 		      struct mmc_server **server);
 
 /*
- * Carries out what the host has asked for, and reports the operations that have ended.
+ * Carries out what the host has asked for, reports the operations that have ended, and
+ * shows which chunks of others are present, if it has asked for that.
  * Returns whether there was anything to do: then there may be more.
  */
 bool mmc_server_progress(struct mmc_server *server);

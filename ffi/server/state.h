@@ -5,6 +5,7 @@
 
 #include <mpimcast/mmc.h>
 
+#include "server/display.h"
 #include "server/server.h"
 
 /* An operation in flight, by the number that the host has given it. */
@@ -18,7 +19,7 @@ struct mmc_served {
 struct mmc_mapped {
 	uint8_t *bytes; /* NULL: there is no such region */
 	uint64_t nbytes;
-	uint32_t nused; /* operations in flight whose results are there */
+	uint32_t nused; /* results and displays of operations in flight */
 };
 
 struct mmc_server {
@@ -35,7 +36,14 @@ struct mmc_server {
 	struct mmc_served served[MMC_OFFLOAD_REQUESTS];
 	struct mmc_stream *streams[MMC_OFFLOAD_STREAMS]; /* or NULL */
 	struct mmc_mapped mapped[MMC_OFFLOAD_REGIONS];
+	uint32_t ndisplays;
+	struct mmc_display displays[MMC_OFFLOAD_REQUESTS]; /* as `served` */
 };
+
+/* Returns the `nbytes` at a place, or NULL if they do not lie in one region. */
+uint8_t *mmc_server_find(const struct mmc_server *server,
+			 const struct mmc_offload_place *place,
+			 uint64_t nbytes);
 
 /* Frees the number of an operation that has ended, or that nobody wants to know of. */
 void mmc_server_forget(struct mmc_server *server, uint32_t number);

@@ -31,6 +31,8 @@ static pthread_barrier_t barrier;
 static const char *fault;
 static uint32_t repair;
 static uint32_t spins;
+static uint32_t proxied; /* bit r: rank r has the proxy named `proxied_by` */
+static const char *proxied_by = "";
 
 static inline uint8_t byte_of(uint32_t rank, uint64_t index, uint32_t salt)
 {
@@ -52,6 +54,9 @@ static inline void open_rank(struct rank *rank, uint8_t *addresses)
 	};
 
 	snprintf(options.fault, sizeof(options.fault), "%s", fault);
+	if (proxied >> rank->number & 1)
+		snprintf(options.proxy, sizeof(options.proxy), "%s",
+			 proxied_by);
 	CHECK_EQ(mmc_udp_interface("", 1, &options.interface), 0);
 	CHECK_EQ(mmc_engine_create(&rank->engine), 0);
 	if (!CHECK_EQ(mmc_team_create(rank->engine, &options, &rank->team),

@@ -9,6 +9,7 @@
 #include <sched.h>
 
 #include "loopback.h"
+#include "proxies.h"
 #include "support/bits.h"
 #include "support/prng.h"
 
@@ -251,5 +252,27 @@ static void blocks_are_told_of(void)
 	close_all();
 }
 
+/* ---- proxies ------------------------------------------------------------- */
+
+/* The same where a proxy carries out the operations of all ranks, or of two beside another. */
+static void by_proxies(void)
+{
+	static const uint32_t which[] = { 7, 5 };
+
+	begin_proxy();
+	proxied_by = proxy_name;
+	for (size_t i = 0; i < sizeof(which) / sizeof(*which); i++) {
+		proxied = which[i];
+		open_all(LOSSY);
+		on_all(run_all);
+		close_all();
+		open_all(LOSSY);
+		on_all(take_told_blocks);
+		close_all();
+	}
+	proxied = 0;
+	end_proxy();
+}
+
 CHECK_MAIN(CHECK_TEST(without_faults), CHECK_TEST(with_faults),
-	   CHECK_TEST(blocks_are_told_of))
+	   CHECK_TEST(blocks_are_told_of), CHECK_TEST(by_proxies))

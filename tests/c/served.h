@@ -7,6 +7,7 @@
 #define MMC_TESTS_SERVED_H
 
 #include "check.h"
+#include "drivers/udp/peers.h"
 #include "engine/engine.h"
 #include "offload/ring.h"
 #include "server/state.h"
@@ -19,7 +20,7 @@ static union {
 	struct mmc_offload_bridge bridge;
 	uint8_t bytes[sizeof(struct mmc_offload_bridge) + MAILBOX_BYTES];
 } shared;
-static uint8_t region[REGION_BYTES];
+static _Alignas(4096) uint8_t region[REGION_BYTES];
 static uint32_t nmapped;
 static uint32_t nrings;
 static struct mmc_engine *engine;
@@ -103,11 +104,11 @@ static inline int call(uint32_t kind, uint32_t number, const void *arguments,
 	return mailbox->status;
 }
 
-/* Opens a team of one rank with a stream of number 0 and a region of number 0. */
-static inline void open_all(void)
+/* Opens a team with a stream of number 0 and a region of number 0. Rank 0 alone is there. */
+static inline void open_all_of(uint32_t nranks)
 {
 	struct mmc_team_options options = {
-		.nranks = 1,
+		.nranks = nranks,
 		.group = 0xefc30100 + ((uint32_t)getpid() & 0xffff),
 		.port = 20000 + (uint32_t)getpid() % 12000,
 		.subgroups = 1,
@@ -120,14 +121,28 @@ static inline void open_all(void)
 		.timeout_ns = MMC_S_NS,
 	};
 	const uint64_t whole[] = { 0, REGION_BYTES };
+	uint8_t addresses[2 * MMC_UDP_ADDRESS_BYTES];
+	struct mmc_udp_address address;
 
 	CHECK_EQ(mmc_udp_interface("", 1, &options.interface), 0);
 	CHECK_EQ(call(MMC_OFFLOAD_OPEN, 0, &options, sizeof(options)), 0);
-	CHECK_EQ(call(MMC_OFFLOAD_CONNECT, 0, shared.bridge.mailbox.body,
-		      shared.bridge.mailbox.body_bytes),
+	CHECK_EQ(mmc_udp_address_decode(&address, shared.bridge.mailbox.body),
+		 0);
+	/* Nobody is where the other ranks are said to be. */
+	for (; address.rank < nranks; address.rank++, address.ip++)
+		mmc_udp_address_encode(
+			addresses + address.rank * MMC_UDP_ADDRESS_BYTES,
+			&address);
+	CHECK_EQ(call(MMC_OFFLOAD_CONNECT, 0, addresses,
+		      nranks * MMC_UDP_ADDRESS_BYTES),
 		 0);
 	CHECK_EQ(call(MMC_OFFLOAD_CREATE, 0, &stream, sizeof(stream)), 0);
 	CHECK_EQ(call(MMC_OFFLOAD_REGION, 0, whole, sizeof(whole)), 0);
+}
+
+static inline void open_all(void)
+{
+	open_all_of(1);
 }
 
 #endif

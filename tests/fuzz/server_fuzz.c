@@ -154,7 +154,7 @@ static void put(struct reader *reader)
 
 	shared.bridge.command[commands->nproduced % MMC_OFFLOAD_COMMANDS] =
 		(struct mmc_offload_command){
-			.kind = take(reader, 1) % 3,
+			.kind = take(reader, 1) % 4,
 			.stream = take(reader, 1) % 4,
 			.request = take(reader, 1),
 			.operation = take(reader, 1) % 5,
@@ -164,6 +164,10 @@ static void put(struct reader *reader)
 			.recv.offset_bytes = take(reader, 2),
 			.tables.region = take(reader, 1) % 4,
 			.tables.offset_bytes = take(reader, 1),
+			.partial = take(reader, 1) % 2,
+			.nchunks = take(reader, 2),
+			.bits.region = take(reader, 1) % 4,
+			.bits.offset_bytes = take(reader, 2),
 		};
 	mmc_ring_produce(commands);
 }

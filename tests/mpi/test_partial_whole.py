@@ -11,16 +11,13 @@ from gathering import Gathering, Make
 from mpi4py import MPI
 from parts import (
     NAMES,
-    TAKERS,
     Mishap,
     Result,
     bits_of,
-    results,
     take,
     take_async,
     take_by_callback,
 )
-from proxied import WHO
 
 
 def test_data_with_gaps(make_opened: Make) -> None:
@@ -83,22 +80,3 @@ def test_persistent_requests_of_the_library(make_opened: Make) -> None:
         each.check()
         request.Wait()
     request.Free()
-
-
-@pytest.mark.network
-@pytest.mark.parametrize("who", WHO)
-def test_ranks_with_proxies(make_proxied: Make, who: str) -> None:
-    """Each block is in its place when it is announced, with a proxy or beside it."""
-    comm = make_proxied(who)
-    comm.Allgather(np.zeros(1), np.zeros(comm.size))
-    for number, result in enumerate(results(comm)):
-        request = result.start(comm)
-        taker = list(TAKERS.values())[number % len(TAKERS)]
-        order = taker(request, result)
-        assert sorted(order) == result.ranks
-        if WHO[who](comm.rank) and comm.rank in order:
-            assert order == sorted(order, key=lambda rank: (rank != comm.rank, rank))
-        request.wait_range(0, 0)
-        request.Wait()
-        assert request == MPI.REQUEST_NULL
-        assert take(request, result) == order

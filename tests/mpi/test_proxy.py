@@ -160,7 +160,10 @@ def test_many_at_once(make_proxied: Make, who: str, seed: int) -> None:
         token.fill(step + comm.rank)
         requests = list(map(comm.Iallgather, sent, places))
         persistent.Start()
-        for request in reversed(requests):
+        for request, place in reversed(list(zip(requests, places, strict=True))):
+            for rank in request.blocks():
+                expected = random_bytes(place.shape[1], rank, place.shape[1])
+                assert (place[rank] == expected).all()
             request.Wait()
         persistent.Wait()
         assert (again[:, 0] == step + np.arange(comm.size)).all()

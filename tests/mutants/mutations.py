@@ -51,6 +51,9 @@ LINK = "drivers/remote/link.c"
 ATTACH = "drivers/remote/attach.c"
 PROXY = "proxy/proxy.c"
 REQUESTS = "engine/remote/requests.c"
+LANDING = "engine/remote/landing.c"
+SHARING = "engine/remote/sharing.c"
+DISPLAY = "server/display.c"
 HART = "firmware/hart.c"
 TAG = "firmware/tag.h"
 
@@ -217,10 +220,74 @@ MUTATIONS = (
     ),
     Mutation(
         "what has arrived in a bounce buffer is copied out",
-        REQUESTS,
-        "			copy_blocks(request, true);",
-        "			copy_blocks(request, false);",
+        SHARING,
+        "		copy_blocks(request, true);",
+        "		copy_blocks(request, false);",
         "proxy_test",
+    ),
+    Mutation(
+        "bits are displayed in a region of the host",
+        DISPLAY,
+        "display->shown != NULL || bits == NULL ||",
+        "display->shown != NULL ||",
+        "display_test",
+    ),
+    Mutation(
+        "bits are displayed where words may lie",
+        DISPLAY,
+        "	    command->bits.offset_bytes % sizeof(uint64_t) != 0)",
+        "	    false)",
+        "display_test",
+    ),
+    Mutation(
+        "as many bits are displayed as there are chunks",
+        DISPLAY,
+        "nbits != display->nchunks",
+        "false",
+        "display_test",
+    ),
+    Mutation(
+        "memory with a display is not unmapped",
+        DISPLAY,
+        "	server->mapped[display->region].nused++;\n",
+        "",
+        "display_test",
+        more=(("	server->mapped[display->region].nused--;\n", ""),),
+    ),
+    Mutation(
+        "a host that sleeps is woken for what is displayed",
+        DISPLAY,
+        "mmc_ring_must_ring(&bridge->completions)",
+        "false",
+        "display_test",
+    ),
+    Mutation(
+        "who arms itself looks once more for bits",
+        LINK,
+        "	       mmc_ring_see(&link->bridge->nshown) != link->nshown;",
+        "	       false;",
+        "remote_landing_test",
+    ),
+    Mutation(
+        "only bits of chunks count",
+        LANDING,
+        "			~present->words[i] & valid_bits(present, i);",
+        "			~present->words[i];",
+        "remote_landing_test",
+    ),
+    Mutation(
+        "no chunk lands twice",
+        LANDING,
+        "			~present->words[i] & valid_bits(present, i);",
+        "			valid_bits(present, i);",
+        "remote_landing_test",
+    ),
+    Mutation(
+        "chunks are copied before they are present",
+        LANDING,
+        "	if (request->bounced)\n		copy_run(request, run);\n",
+        "",
+        "remote_landing_test",
     ),
     Mutation(
         "a rank leaves after what it has started",

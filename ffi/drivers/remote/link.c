@@ -118,6 +118,15 @@ bool mmc_link_take(struct mmc_link *link,
 	return true;
 }
 
+bool mmc_link_has_shown(struct mmc_link *link)
+{
+	uint32_t nshown = mmc_ring_see(&link->bridge->nshown);
+	bool news = nshown != link->nshown;
+
+	link->nshown = nshown;
+	return news;
+}
+
 bool mmc_link_arm(struct mmc_link *link)
 {
 	struct mmc_offload_ring *ring = &link->bridge->completions;
@@ -126,7 +135,8 @@ bool mmc_link_arm(struct mmc_link *link)
 	if (__atomic_load_n(&ring->armed, __ATOMIC_RELAXED) == 0)
 		mmc_descriptor_drain(link->bell_fd);
 	mmc_ring_arm(ring);
-	return link->broken || mmc_ring_count(ring) != 0;
+	return link->broken || mmc_ring_count(ring) != 0 ||
+	       mmc_ring_see(&link->bridge->nshown) != link->nshown;
 }
 
 /* ---- calls --------------------------------------------------------------- */

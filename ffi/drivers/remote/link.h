@@ -24,9 +24,11 @@ struct mmc_link {
 	uint64_t timeout_ns; /* the longest that an answer may take */
 	uint64_t looked_ns;  /* the last look whether the runner exists */
 	uint32_t ninflight;  /* operations that the runner has */
-	uint64_t beat_ns;    /* when to beat next */
-	uint64_t silent_ns;  /* when to give up waiting for a beat */
-	bool broken;	     /* the runner has ended, or does not answer */
+	uint32_t
+		nshown; /* as often the runner's bits of chunks were looked at */
+	uint64_t beat_ns;   /* when to beat next */
+	uint64_t silent_ns; /* when to give up waiting for a beat */
+	bool broken;	    /* the runner has ended, or does not answer */
 };
 
 /* A call: see enum mmc_offload_call_kind. */
@@ -75,8 +77,15 @@ bool mmc_link_take(struct mmc_link *link,
 		   struct mmc_offload_completion *completion);
 
 /*
+ * Returns whether the runner has set bits of chunks since the last call: they are to be
+ * looked at now.
+ */
+bool mmc_link_has_shown(struct mmc_link *link);
+
+/*
  * Has the runner ring from now on, so that the caller can sleep on the bell and the
- * socket. Returns true if a completion is there already: the caller must not sleep then.
+ * socket. Returns true if a completion or a new bit is there already: the caller must not
+ * sleep then.
  */
 bool mmc_link_arm(struct mmc_link *link);
 

@@ -46,13 +46,19 @@ static int remote_connect(struct mmc_endpoint *endpoint,
 			     });
 }
 
-/* Takes completions; the event's `bytes` are a struct mmc_offload_completion. */
+/*
+ * Looks whether chunks have landed, and takes completions; the `bytes` of their events are a
+ * struct mmc_offload_completion.
+ */
 static int remote_poll(struct mmc_endpoint *endpoint, struct mmc_event *events,
 		       unsigned nmax)
 {
 	struct mmc_remote *remote = mmc_remote_of(endpoint);
 	unsigned nevents = 0;
 
+	if (mmc_link_has_shown(&remote->link))
+		events[nevents++] =
+			(struct mmc_event){ .kind = MMC_EVENT_LANDED };
 	while (nevents < mmc_min_u32(nmax, MMC_OFFLOAD_REQUESTS) &&
 	       mmc_link_take(&remote->link, &remote->ended[nevents])) {
 		events[nevents] = (struct mmc_event){

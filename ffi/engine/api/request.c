@@ -133,6 +133,19 @@ static bool has_come(const struct mmc_goal *goal)
 	return look(&part) != MMC_EAGAIN;
 }
 
+/* Has the runner of a request, if there is one, show from now on what is present. */
+static void show(struct mmc_request *request)
+{
+	struct mmc_engine *engine = request->stream->team->engine;
+
+	if (!mmc_team_is_remote(request->stream->team) ||
+	    !request->operation.partial || mmc_remote_is_shown(request) ||
+	    mmc_engine_enter(engine) != 0)
+		return;
+	mmc_remote_show(request);
+	leave(engine, request);
+}
+
 static int wait_for_part(struct part *part, uint64_t slice_ns)
 {
 	struct mmc_request *request = part->request;
@@ -140,6 +153,8 @@ static int wait_for_part(struct part *part, uint64_t slice_ns)
 
 	part->goal.request = request;
 	part->goal.has_come = has_come;
+	if (look(part) == MMC_EAGAIN)
+		show(request);
 	rv = wait_for(&part->goal, slice_ns);
 	if (rv == 0)
 		rv = look(part);
@@ -186,8 +201,10 @@ void mmc_request_tell_blocks(struct mmc_request *request)
 
 	if (mmc_engine_enter(engine) != 0)
 		return;
+	if (mmc_team_is_remote(request->stream->team))
+		mmc_remote_show(request);
 	mmc_request_begin_telling(request);
-	mmc_stream_tell_landed(request->stream);
+	mmc_request_tell_landed(request);
 	mmc_engine_leave(engine);
 }
 
@@ -201,6 +218,8 @@ int mmc_request_present(struct mmc_request *request,
 	*present = NULL;
 	if (rv != 0)
 		return rv;
+	if (mmc_team_is_remote(request->stream->team))
+		mmc_remote_show(request);
 	landing = request->landing;
 	if (landing == NULL)
 		rv = MMC_EAGAIN;

@@ -1,149 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/remote/requests.h"
 
-#include <string.h>
-
 #include "drivers/remote/remote.h"
 #include "engine/completion.h"
-#include "engine/memory.h"
-#include "engine/operation.h"
 #include "engine/remote/calls.h"
+#include "engine/remote/landing.h"
+#include "engine/remote/sharing.h"
 #include "engine/spares.h"
-#include "support/bits.h"
-
-/* ---- memory -------------------------------------------------------------- */
-
-/* Returns the bytes of the tables that an operation's command refers to. */
-static uint64_t table_bytes(const struct mmc_request *request)
-{
-	return mmc_operation_bytes(&request->operation,
-				   request->stream->team->options.nranks);
-}
-
-/* Returns how many bytes from the first one of `recv` the last block ends. */
-static uint64_t extent_bytes(const struct mmc_request *request)
-{
-	const struct mmc_operation *operation = &request->operation;
-	uint32_t nranks = request->stream->team->options.nranks;
-	uint64_t end = mmc_operation_total(operation, nranks);
-
-	if (operation->offsets_bytes == NULL)
-		return end;
-	end = 0;
-	for (uint32_t r = 0; r < nranks; r++)
-		if (operation->blocks_bytes[r] > 0)
-			end = mmc_max_u64(end,
-					  operation->offsets_bytes[r] +
-						  operation->blocks_bytes[r]);
-	return end;
-}
-
-/*
- * Copies blocks between the user's memory and the bounce buffer, where they lie one
- * behind the other: this rank's own block to it, or, if `out`, all others out of it.
- */
-static void copy_blocks(struct mmc_request *request, bool out)
-{
-	const struct mmc_operation *operation = &request->operation;
-	const struct mmc_team_options *team = &request->stream->team->options;
-	uint8_t *bounced = request->bounce->bytes;
-
-	for (uint32_t r = 0; r < team->nranks; r++) {
-		uint64_t nbytes = mmc_operation_block(operation, r);
-		uint8_t *user;
-
-		if (nbytes == 0)
-			continue;
-		user = request->base + mmc_operation_offset(operation, r);
-		if (out && r != team->rank)
-			memcpy(user, bounced, nbytes);
-		else if (!out && r == team->rank)
-			memcpy(bounced, user, nbytes);
-		bounced += nbytes;
-	}
-}
-
-/*
- * Writes the tables of an Allgatherv to `at`: the bytes of the blocks, and where they
- * begin. In a bounce buffer they lie one behind the other.
- */
-static void write_tables(const struct mmc_request *request, bool bounced,
-			 uint8_t *at)
-{
-	const struct mmc_operation *operation = &request->operation;
-	uint32_t nranks = request->stream->team->options.nranks;
-	uint64_t *tables = (uint64_t *)(void *)at;
-	uint64_t packed = 0;
-
-	for (uint32_t r = 0; r < nranks; r++) {
-		tables[r] = operation->blocks_bytes[r];
-		tables[nranks + r] =
-			bounced ? packed : mmc_operation_offset(operation, r);
-		packed += operation->blocks_bytes[r];
-	}
-}
-
-/* Returns whether the result lies in memory that the runner maps, and writes where. */
-static bool find_shared(const struct mmc_request *request,
-			struct mmc_offload_place *recv)
-{
-	struct mmc_stream *stream = request->stream;
-	struct mmc_region region;
-	uint64_t offset_bytes;
-
-	if (!mmc_team_find_shared(stream->team, request->base,
-				  extent_bytes(request), &region,
-				  &offset_bytes))
-		return false;
-	*recv = (struct mmc_offload_place){
-		.region = mmc_remote_region(&region),
-		.offset_bytes = offset_bytes,
-	};
-	return true;
-}
-
-/*
- * Finds or makes the shared memory for a request, and writes to `command` where it is.
- * Returns 0 or a negative error.
- */
-static int place(struct mmc_request *request,
-		 struct mmc_offload_command *command)
-{
-	struct mmc_stream *stream = request->stream;
-	struct mmc_team *team = stream->team;
-	uint64_t tables = table_bytes(request);
-	bool bounced = !find_shared(request, &command->recv);
-	uint64_t bounced_bytes =
-		bounced ? mmc_operation_total(&request->operation,
-					      team->options.nranks)
-			: 0;
-	/* The tables lie behind the blocks, where a uint64_t may lie. */
-	uint64_t tables_at = (bounced_bytes + 7) / 8 * 8;
-
-	command->tables = MMC_REMOTE_NOWHERE;
-	if (bounced)
-		command->recv = MMC_REMOTE_NOWHERE;
-	if (bounced_bytes + tables == 0)
-		return 0;
-	request->bounce =
-		mmc_remote_take_bounce(team->endpoint, tables_at + tables);
-	if (request->bounce == NULL)
-		return -MMC_ENOMEM;
-	if (bounced_bytes > 0) {
-		command->recv.region = request->bounce->region;
-		command->recv.offset_bytes = request->bounce->offset_bytes;
-		copy_blocks(request, false);
-	}
-	if (tables > 0) {
-		command->tables.region = request->bounce->region;
-		command->tables.offset_bytes =
-			request->bounce->offset_bytes + tables_at;
-		write_tables(request, bounced,
-			     request->bounce->bytes + tables_at);
-	}
-	request->bounced = bounced_bytes > 0;
-	return 0;
-}
 
 /* ---- posting ------------------------------------------------------------- */
 
@@ -156,6 +19,15 @@ static uint32_t free_number(const struct mmc_posted *posted)
 	return number;
 }
 
+/* Ends a request whose `failure` is set. */
+static void end(struct mmc_request *request)
+{
+	mmc_remote_end_sharing(request);
+	__atomic_store_n(&request->shown, false, __ATOMIC_RELAXED);
+	mmc_request_finish(request);
+	mmc_request_recycle(request);
+}
+
 /* Ends a request that has not been posted, or whose runner has ended. */
 static void fail(struct mmc_request *request, int error)
 {
@@ -164,8 +36,22 @@ static void fail(struct mmc_request *request, int error)
 		.epoch = request->failure.epoch,
 		.culprit = request->stream->team->options.rank,
 	};
-	mmc_request_finish(request);
-	mmc_request_recycle(request);
+	end(request);
+}
+
+/* Has the runner show which chunks of a posted request are present, if it can. */
+static void post_show(struct mmc_request *request, uint32_t number)
+{
+	struct mmc_link *link =
+		mmc_remote_link(request->stream->team->endpoint);
+	struct mmc_offload_command command = {
+		.kind = MMC_OFFLOAD_SHOW,
+		.request = number,
+	};
+
+	if (link->runner.kind != MMC_RUNNER_FIRMWARE &&
+	    mmc_remote_begin_showing(request, &command))
+		mmc_link_post(link, &command);
 }
 
 /* Posts a request, or fails it and poisons its stream if there is no memory for it. */
@@ -179,14 +65,18 @@ static void post(struct mmc_request *request)
 		.operation = request->operation.kind,
 		.root = request->operation.root,
 		.block_bytes = request->operation.block_bytes,
+		.partial = request->operation.partial,
 	};
 
 	request->failure.epoch = ++stream->nposted;
-	if (place(request, &command) == 0) {
+	mmc_remote_begin_landing(request);
+	if (mmc_remote_place(request, &command) == 0) {
 		command.request = free_number(team->posted);
 		team->posted->requests[command.request] = request;
 		team->posted->count++;
 		mmc_link_post(mmc_remote_link(team->endpoint), &command);
+		if (request->shown)
+			post_show(request, command.request);
 		return;
 	}
 	mmc_remote_stream_fail(stream, -MMC_ENOMEM);
@@ -236,14 +126,6 @@ static struct mmc_request *take(struct mmc_team *team, uint32_t number)
 	return request;
 }
 
-static void give_bounce(struct mmc_request *request)
-{
-	mmc_remote_give_bounce(request->stream->team->endpoint,
-			       request->bounce);
-	request->bounce = NULL;
-	request->bounced = false;
-}
-
 static void post_all(struct mmc_team *team)
 {
 	for (uint32_t i = 0; i < team->nstreams; i++)
@@ -265,15 +147,34 @@ void mmc_remote_take_ended(struct mmc_team *team,
 	request->failure = completion->failure;
 	if (request->failure.error == 0) {
 		request->failure.epoch = epoch;
-		if (request->bounced)
-			copy_blocks(request, true);
+		if (request->landing != NULL)
+			mmc_remote_land_rest(request);
+		else
+			mmc_remote_copy_out(request);
 	}
 	__atomic_store_n(&request->stream->unicast_epoch,
 			 completion->unicast_epoch, __ATOMIC_RELAXED);
-	give_bounce(request);
-	mmc_request_finish(request);
-	mmc_request_recycle(request);
+	end(request);
 	post_all(team);
+}
+
+/* Takes in what the runner has shown of all requests of a team. */
+static void take_landed(struct mmc_team *team)
+{
+	for (uint32_t i = 0; i < MMC_OFFLOAD_REQUESTS; i++) {
+		struct mmc_request *request = team->posted->requests[i];
+
+		if (request != NULL && request->shown)
+			mmc_remote_land_shown(request);
+	}
+}
+
+void mmc_remote_take_event(struct mmc_team *team, const struct mmc_event *event)
+{
+	if (event->kind == MMC_EVENT_LANDED)
+		take_landed(team);
+	else
+		mmc_remote_take_ended(team, (const void *)event->bytes);
 }
 
 void mmc_remote_fail_all(struct mmc_team *team)
@@ -281,10 +182,8 @@ void mmc_remote_fail_all(struct mmc_team *team)
 	for (uint32_t i = 0; i < MMC_OFFLOAD_REQUESTS; i++) {
 		struct mmc_request *request = take(team, i);
 
-		if (request == NULL)
-			continue;
-		give_bounce(request);
-		fail(request, -(int)team->poison.error);
+		if (request != NULL)
+			fail(request, -(int)team->poison.error);
 	}
 	post_all(team);
 }
@@ -321,6 +220,18 @@ static bool is_posted(const struct mmc_request *request, uint32_t *number)
 	return false;
 }
 
+void mmc_remote_show(struct mmc_request *request)
+{
+	uint32_t number;
+
+	if (mmc_remote_is_shown(request) || !request->operation.partial ||
+	    mmc_request_is_complete(request))
+		return;
+	__atomic_store_n(&request->shown, true, __ATOMIC_RELAXED);
+	if (is_posted(request, &number))
+		post_show(request, number);
+}
+
 void mmc_remote_cancel(struct mmc_request *request)
 {
 	struct mmc_stream *stream = request->stream;
@@ -348,7 +259,6 @@ void mmc_remote_cancel(struct mmc_request *request)
 	link->broken = true;
 	if (is_posted(request, &number))
 		take(stream->team, number);
-	give_bounce(request);
 	fail(request, -MMC_EIO);
 }
 
@@ -369,7 +279,7 @@ void mmc_remote_close_stream(struct mmc_stream *stream)
 			continue;
 		take(team, i);
 		link->ninflight--;
-		give_bounce(request);
+		mmc_remote_end_sharing(request);
 		request->next = stream->queue;
 		stream->queue = request;
 	}

@@ -31,6 +31,23 @@ void mmc_remote_post_queued(struct mmc_stream *stream);
 void mmc_remote_take_ended(struct mmc_team *team,
 			   const struct mmc_offload_completion *completion);
 
+/* Takes in MMC_EVENT_ENDED or MMC_EVENT_LANDED of the team's endpoint. */
+void mmc_remote_take_event(struct mmc_team *team,
+			   const struct mmc_event *event);
+
+/*
+ * Has the runner show from now on which chunks of a request are present, so that its
+ * blocks land one by one. Does nothing if it was asked before, if the request is not
+ * `partial` or is complete.
+ */
+void mmc_remote_show(struct mmc_request *request);
+
+/* Returns whether that was done. Needs no lock. */
+static inline bool mmc_remote_is_shown(const struct mmc_request *request)
+{
+	return __atomic_load_n(&request->shown, __ATOMIC_RELAXED);
+}
+
 /* Fails all requests of a team whose runner has ended. */
 void mmc_remote_fail_all(struct mmc_team *team);
 

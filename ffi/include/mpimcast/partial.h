@@ -10,8 +10,10 @@
  * It must not be written before the operation is complete, since other ranks may ask for
  * it.
  *
- * Where a runner carries out the operation (mpimcast/proxy.h), and for an operation
- * without `partial`, all blocks land together at its end, this rank's first.
+ * Where an adapter's firmware carries out the operation, all other blocks land together at
+ * its end, in rank order; so do all of an operation without `partial`, this rank's first.
+ * Where a proxy carries it out (mpimcast/proxy.h), it is asked what has landed from the
+ * first of these calls on that finds something missing.
  *
  * Any thread may call at any time until the request is freed, also while another thread
  * waits for the same request.
@@ -35,7 +37,7 @@ struct mmc_range {
 
 /*
  * Waits until a range is present, for at most `slice_ns`, or longer where MMC_SLICES_MAX
- * says so; with 0, only looks, and takes no lock. Returns 0 if it is; MMC_EAGAIN if it is
+ * says so; with 0, only looks, and takes no lock, but for the one that asks a proxy. Returns 0 if it is; MMC_EAGAIN if it is
  * not yet; -MMC_EINVAL if it does not lie in a block; or the error with which the
  * operation has failed.
  */
@@ -60,8 +62,9 @@ void mmc_request_tell_blocks(struct mmc_request *request);
  * Writes to `present` the bits that say which chunks of the result are present. They
  * change while the operation goes on, and stay as they are once it has ended; they may be
  * looked at until mmc_present_free(), even after the request is freed and the stream
- * closed. They are a hint, for progress bars: nothing may be read on their account that
- * was not reported otherwise. Returns 0; MMC_EAGAIN, and NULL, if the operation has not
+ * closed. A chunk may be read by who has loaded its bit in acquire order. To all others
+ * they are a hint, for progress bars: nothing may be read on their account that was not
+ * reported otherwise. Returns 0; MMC_EAGAIN, and NULL, if the operation has not
  * begun on this rank or tells of no chunks; or -MMC_ENOMEM.
  */
 int mmc_request_present(struct mmc_request *request,

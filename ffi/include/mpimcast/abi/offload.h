@@ -9,6 +9,11 @@
  * ended. All else is a call: the host writes arguments to the mailbox, and waits until
  * the runner has written the answer there. One call is made at a time.
  *
+ * A host can ask a proxy to show which chunks of a result are present while the operation
+ * goes on. The proxy then sets bits in memory that they share, each after all bytes of its
+ * chunk are in their place, and counts in `nshown` that it has done so. Bits are stored in
+ * release order, so a host that loads one in acquire order sees the chunk as well.
+ *
  * All numbers are little-endian. Nothing in a bridge is an address: memory is named by
  * the number of a region, and an offset in it. The runner believes nothing that it reads
  * in a bridge before it has checked it.
@@ -33,13 +38,16 @@
 #define MMC_OFFLOAD_MAGIC UINT32_C(0x4f434d4d) /* "MMCO" */
 
 /* To be raised with every change to this header, or to a structure that it embeds. */
-#define MMC_OFFLOAD_VERSION UINT32_C(3)
+#define MMC_OFFLOAD_VERSION UINT32_C(4)
 
 /* The most operations of a bridge that may be in flight. */
 #define MMC_OFFLOAD_REQUESTS 256
 
-/* Entries of the ring of commands: for all operations, and one call. A power of two. */
-#define MMC_OFFLOAD_COMMANDS 512
+/*
+ * Entries of the ring of commands: two for each operation, and one for a call. A power of
+ * two.
+ */
+#define MMC_OFFLOAD_COMMANDS 1024
 
 /* The most streams, and the most regions, that a bridge may have. */
 #define MMC_OFFLOAD_STREAMS 1024
@@ -60,9 +68,18 @@ struct mmc_offload_place {
 enum mmc_offload_command_kind {
 	MMC_OFFLOAD_START = 1, /* begin an operation */
 	MMC_OFFLOAD_CALL = 2,  /* look in the mailbox */
+	/*
+	 * Show which chunks are present of an operation in flight, for which this is
+	 * asked once at most. Is ignored if the operation has ended. An adapter does
+	 * not know this command.
+	 */
+	MMC_OFFLOAD_SHOW = 3,
 };
 
-/* A command of the host; for MMC_OFFLOAD_CALL only `kind` and `call` have a meaning. */
+/*
+ * A command of the host. For MMC_OFFLOAD_CALL only `kind` and `call` have a meaning; for
+ * MMC_OFFLOAD_SHOW `kind`, `request`, `nchunks` and `bits`.
+ */
 struct mmc_offload_command {
 	uint32_t kind;	    /* enum mmc_offload_command_kind */
 	uint32_t call;	    /* enum mmc_offload_call_kind */
@@ -78,7 +95,16 @@ struct mmc_offload_command {
 	 * bytes from `recv` it begins; both are uint64_t [nranks].
 	 */
 	struct mmc_offload_place tables;
-	uint8_t reserved[64];
+	uint32_t partial; /* whether MMC_OFFLOAD_SHOW may follow */
+	/*
+	 * The chunks of the operation, and a bit for each, 0 at first, in words of 64 of
+	 * which the lowest bit is the first; a multiple of 8 bytes from the region's
+	 * beginning. The chunks of each block follow those of the rank before; each block
+	 * begins a new chunk.
+	 */
+	uint32_t nchunks;
+	struct mmc_offload_place bits;
+	uint8_t reserved[40];
 };
 
 /* The end of an operation, from which on the runner does not touch its memory. */
@@ -148,6 +174,11 @@ struct mmc_offload_bridge {
 	_Alignas(64) uint32_t runner_beat;
 	struct mmc_offload_ring commands;
 	struct mmc_offload_ring completions;
+	/*
+	 * How often the runner has set bits of chunks, mod 2^32. It rings for that as for a
+	 * completion.
+	 */
+	_Alignas(64) uint32_t nshown;
 	struct mmc_offload_command command[MMC_OFFLOAD_COMMANDS];
 	struct mmc_offload_completion completion[MMC_OFFLOAD_REQUESTS];
 	struct mmc_offload_mailbox mailbox;
@@ -155,17 +186,17 @@ struct mmc_offload_bridge {
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "the ABI has no other order");
-_Static_assert(sizeof(struct mmc_offload_command) == 128, "version 3");
-_Static_assert(sizeof(struct mmc_offload_completion) == 64, "version 3");
-_Static_assert(sizeof(struct mmc_offload_ring) == 192, "version 3");
-_Static_assert(sizeof(struct mmc_stream_options) == 56, "version 3");
-_Static_assert(sizeof(struct mmc_team_options) == 952, "version 3");
-_Static_assert(sizeof(struct mmc_failure) == 48, "version 3");
-_Static_assert(sizeof(struct mmc_unicast_reason) == 12, "version 3");
-_Static_assert(sizeof(struct mmc_probe) == 12, "version 3");
-_Static_assert(sizeof(struct mmc_burst) == 20, "version 3");
-_Static_assert(sizeof(struct mmc_hearing) == 40, "version 3");
-_Static_assert(sizeof(struct mmc_waiting) == 32, "version 3");
-_Static_assert(sizeof(struct mmc_stranger) == 72, "version 3");
+_Static_assert(sizeof(struct mmc_offload_command) == 128, "version 4");
+_Static_assert(sizeof(struct mmc_offload_completion) == 64, "version 4");
+_Static_assert(sizeof(struct mmc_offload_ring) == 192, "version 4");
+_Static_assert(sizeof(struct mmc_stream_options) == 56, "version 4");
+_Static_assert(sizeof(struct mmc_team_options) == 952, "version 4");
+_Static_assert(sizeof(struct mmc_failure) == 48, "version 4");
+_Static_assert(sizeof(struct mmc_unicast_reason) == 12, "version 4");
+_Static_assert(sizeof(struct mmc_probe) == 12, "version 4");
+_Static_assert(sizeof(struct mmc_burst) == 20, "version 4");
+_Static_assert(sizeof(struct mmc_hearing) == 40, "version 4");
+_Static_assert(sizeof(struct mmc_waiting) == 32, "version 4");
+_Static_assert(sizeof(struct mmc_stranger) == 72, "version 4");
 
 #endif
