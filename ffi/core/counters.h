@@ -84,7 +84,10 @@
 	X(REJOINS, "rejoins")                                                       \
 	/* System calls that sent datagrams, and that looked for some. */           \
 	X(TX_CALLS, "tx_calls")                                                     \
-	X(RX_CALLS, "rx_calls")
+	X(RX_CALLS, "rx_calls")                                                     \
+	/* Groups that the coder mended, and those whose parity it had computed. */ \
+	X(CODER_MENDED, "coder_mended")                                             \
+	X(CODER_ENCODED, "coder_encoded")
 
 enum mmc_counter {
 #define MMC_COUNTER_ENUM(counter, name) MMC_COUNT_##counter,

@@ -7,6 +7,7 @@
 #include "engine/advert.h"
 #include "engine/landed.h"
 #include "engine/operation.h"
+#include "engine/parity.h"
 #include "engine/placement.h"
 #include "engine/spares.h"
 #include "engine/threads/notify.h"
@@ -32,6 +33,7 @@ static void end_access(struct mmc_request *request)
 	mmc_request_end_placement(request, false);
 	mmc_request_revoke(request);
 	mmc_request_forget_fetches(request);
+	mmc_request_forget_tasks(request);
 }
 
 /*

@@ -362,7 +362,7 @@ bool mmc_engine_has_pending(const struct mmc_engine *engine)
 
 bool mmc_engine_progress(struct mmc_engine *engine)
 {
-	bool busy = false;
+	bool busy = mmc_engine_take_tasks(engine);
 
 	for (struct mmc_team *team = engine->teams; team != NULL;
 	     team = team->next)
@@ -386,7 +386,7 @@ uint64_t mmc_engine_step(struct mmc_engine *engine)
 
 bool mmc_engine_rearm(struct mmc_engine *engine, bool all)
 {
-	bool come = false;
+	bool come = mmc_engine_arm_coder(engine, all);
 
 	for (struct mmc_team *team = engine->teams; team != NULL;
 	     team = team->next) {

@@ -40,8 +40,8 @@ bool mmc_engine_has_pending(const struct mmc_engine *engine);
 /*
  * Prepares endpoints for a sleep on their descriptors: each will signal its next event.
  * With `all` prepares those of all connected teams, else only of those that the
- * responder attends to. Returns whether an event may have come already; nothing would
- * signal that one.
+ * responder attends to. The coder will wake the leader, or else the responder. Returns
+ * whether an event may have come already; nothing would signal that one.
  */
 bool mmc_engine_rearm(struct mmc_engine *engine, bool all);
 

@@ -63,14 +63,17 @@ static uint32_t carried_bytes(const struct mmc_team *team)
 }
 
 /* Sets what the core needs to know of the code of an operation. */
-static void configure_code(const struct mmc_stream_options *options,
+static void configure_code(const struct mmc_stream *stream,
 			   const struct mmc_operation *operation,
 			   struct mmc_op_config *config)
 {
+	const struct mmc_stream_options *options = &stream->options;
+
 	config->code_data = options->code_data;
 	config->code_parity = options->code_parity;
 	config->reliability = options->code_auto ? MMC_RELIABILITY_AUTO
 						 : MMC_RELIABILITY_CODE;
+	config->mends_aside = mmc_stream_has_coder(stream);
 	if (operation->reliability == MMC_DECIDE_REPEAT)
 		config->reliability = MMC_RELIABILITY_DECIDE_REPEAT;
 	else if (operation->reliability == MMC_DECIDE_CODE)
@@ -114,7 +117,7 @@ static struct mmc_op_config op_config(const struct mmc_stream *stream,
 	};
 	mmc_operation_configure(operation, team->options.nranks, &config);
 	if (mmc_stream_may_code(stream))
-		configure_code(options, operation, &config);
+		configure_code(stream, operation, &config);
 	return config;
 }
 
@@ -149,8 +152,10 @@ static void activate(struct mmc_request *request, uint64_t now_ns)
 
 	config.generation = mmc_request_generation(request);
 	if (mmc_op_may_be_coded(&config))
-		request->parity =
-			(uint8_t *)request->memory + mmc_op_footprint(&config);
+		mmc_request_init_parity(request,
+					(uint8_t *)request->memory +
+						mmc_op_footprint(&config),
+					&config);
 	request->reconnects = stream->team->endpoint->reconnects;
 	mmc_epochs_set_path(&stream->epochs, &stream->team->path);
 	op = mmc_epochs_start(&stream->epochs, request->memory, &config,

@@ -210,8 +210,14 @@ send_parity(struct mmc_request *request, const struct mmc_action *action)
 int mmc_request_send(struct mmc_request *request,
 		     const struct mmc_action *action)
 {
+	int rv;
+
 	if (action->kind == MMC_ACTION_PARITY &&
 	    mmc_stream_may_code(request->stream))
-		return send_parity(request, action);
-	return send_chunks(request, action);
+		rv = send_parity(request, action);
+	else
+		rv = send_chunks(request, action);
+	if (request->stock != NULL && mmc_stream_may_code(request->stream))
+		mmc_request_fill_stock(request);
+	return rv;
 }

@@ -5,6 +5,7 @@
 
 #include "engine/advert.h"
 #include "engine/landed.h"
+#include "engine/parity.h"
 #include "engine/placement.h"
 #include "engine/threads/notify.h"
 #include "support/present.h"
@@ -20,6 +21,7 @@ static void free_request(struct mmc_request *request)
 	mmc_request_end_placement(request, true);
 	mmc_request_revoke(request);
 	mmc_request_forget_fetches(request);
+	mmc_request_forget_tasks(request);
 	if (request->notifies)
 		mmc_engine_notify(team->engine);
 	if (request->registered)

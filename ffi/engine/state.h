@@ -28,6 +28,8 @@
 
 struct mmc_posted;
 struct mmc_bounce;
+struct mmc_coder;
+struct mmc_stock;
 struct mmc_survey;
 struct mmc_threads;
 struct mmc_tracing;
@@ -69,6 +71,7 @@ struct mmc_request {
 	bool tells;		     /* blocks wake mmc_engine_await() */
 	bool held;		     /* the user has not freed it yet */
 	bool complete;		     /* read without the lock: use atomics */
+	struct mmc_stock *stock;     /* parity computed ahead; or NULL */
 };
 
 struct mmc_stream {
@@ -157,7 +160,21 @@ struct mmc_engine {
 	uint32_t nexpected; /* requests that will notify of their ends */
 	uint32_t ntelling;  /* requests whose blocks are told of */
 	struct mmc_threads *threads; /* NULL without an operating system */
+	struct mmc_coder *coder;     /* NULL until a stream needs it */
 };
+
+/* Returns the engine's coder, or NULL. */
+static inline struct mmc_coder *
+mmc_engine_coder(const struct mmc_engine *engine)
+{
+#ifdef MMC_BARE
+	/* Without an operating system there is a single thread. */
+	(void)engine;
+	return NULL;
+#else
+	return engine->coder;
+#endif
+}
 
 /*
  * Returns the index in `by_channel` of the first stream whose channel is not below

@@ -202,7 +202,7 @@ static int open_stream(struct mmc_host *host, uint32_t index)
 		.repair = spec->repair,
 		.code_data = (uint16_t)spec->code_data,
 		.code_parity = (uint16_t)spec->code_parity,
-		.code_auto = spec->code_auto,
+		.code_auto = spec->code_auto != 0,
 		.timeout_ns = spec->timeout_ns,
 		.entry_timeout_ns = spec->entry_timeout_ns,
 		.late_timeout_ns = spec->late_timeout_ns,

@@ -142,6 +142,9 @@ class Endpoint:
         self.rank = draft.rank
         self.nranks = len(draft.hosts)
         self.chunk_bytes = chunk_bytes
+        nworkers = config.subgroups if specific.get("workers") else 0
+        # How many processors this rank has beside its own and those of its workers.
+        self.nspare = draft.nprocessors - 1 - nworkers
         over_verbs = specific.get("transport") == TRANSPORT_VERBS
         # The packets of a read go back to the first that is lost, which takes long over
         # a long link, and pairs are for those.

@@ -75,6 +75,7 @@ class Stream:
                 "code_data": code_data,
                 "code_parity": code_parity,
                 "code_auto": config.reliability == "auto",
+                "coder": config.has_coder(endpoint.nspare),
                 "timeout_ns": nanoseconds(config.timeout),
                 "entry_timeout_ns": nanoseconds(config.entry_timeout),
                 "late_timeout_ns": nanoseconds(config.late_timeout),

@@ -282,15 +282,22 @@ class Carrier:
         if config.reliability == "code":
             return (
                 f"; RELIABILITY=code mends losses by {parity} parity chunks with each "
-                f"{data} chunks"
+                f"{data} chunks{self._coder()}"
             )
         found = self.streams.counters()
         return (
             f"; RELIABILITY=auto has mended losses by up to {parity} parity chunks "
             f"with each {data} chunks in {found['coded_epochs']} of {found['epochs']} "
             "operations, and sent lost chunks again in the others, as it forecast from "
-            "the losses, round trips and rate before"
+            f"the losses, round trips and rate before{self._coder()}"
         )
+
+    def _coder(self) -> str:
+        """Return that a thread of this rank computes parity, if one does."""
+        endpoint = self.streams.team.endpoint
+        if endpoint is None or not self._config.has_coder(endpoint.nspare):
+            return ""
+        return "; a thread computes parity and mends (CODER)"
 
     def counters(self) -> dict[str, int]:
         """Return all counters of the streams and of the choice."""

@@ -137,6 +137,18 @@ class Config(Options):
         data, parity = map(int, self.code.split(","))
         return data, parity
 
+    def has_coder(self, nspare: int) -> bool:
+        """Return whether a thread of this rank computes parity and mends.
+
+        Parameters
+        ----------
+        nspare
+            How many processors this rank has beside those that it uses anyway.
+        """
+        if not self.may_code or self.has_proxy:
+            return False
+        return self.coder == "on" or (self.coder == "auto" and nspare > 0)
+
     @property
     def reason_for_mpi(self) -> str:
         """Why the MPI library carries all operations; empty if it does not."""

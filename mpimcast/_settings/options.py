@@ -96,6 +96,14 @@ class Options:
         "auto: if SUBGROUPS is greater than 1, and this rank has a processor for each "
         "worker and one more",
     )
+    coder: str = _option(
+        "auto",
+        values.choice("auto", "on", "off", example="on"),
+        "udp and verbs: whether a thread, the coder, computes the parity of "
+        "RELIABILITY=code or auto and mends what is lost, or whoever receives does so "
+        "in between; auto: if this rank has a processor for it beside its own and "
+        "those of its workers; PROGRESS=proxy has none",
+    )
     group: Groups = _option(  # noqa: RUF009 -- the call makes a field
         Groups.parse("239.192.0.0/14"),
         values.groups(example="239.1.2.0/28"),

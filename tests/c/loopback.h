@@ -33,6 +33,10 @@ static uint32_t repair;
 static uint32_t spins;
 static uint32_t proxied; /* bit r: rank r has the proxy named `proxied_by` */
 static const char *proxied_by = "";
+/* The code of the streams, and whether a coder computes it. */
+static uint16_t code_data;
+static uint16_t code_parity;
+static uint16_t coder;
 
 static inline uint8_t byte_of(uint32_t rank, uint64_t index, uint32_t salt)
 {
@@ -88,6 +92,9 @@ static inline void open_all(const char *with_fault)
 				.channel = (s + 1) << 16,
 				.eager_bytes = 65536,
 				.repair = repair,
+				.code_data = code_data,
+				.code_parity = code_parity,
+				.coder = coder,
 				.timeout_ns = 10 * MMC_S_NS,
 			};
 

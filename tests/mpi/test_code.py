@@ -47,6 +47,32 @@ def test_losses_are_mended(make_comm: Make, code: str, nbytes: int) -> None:
 
 
 @pytest.mark.network
+@pytest.mark.parametrize("reliability", ["code", "auto"])
+def test_coders(make_comm: Make, reliability: str) -> None:
+    """Threads mend if CODER=on says so, and none does if it is off."""
+    rng = np.random.default_rng([WORLD.rank, 5])
+    fault = f"{LOSS},kind=multicast;delay_us=60000,kind=control"
+    for coder in ("on", "off"):
+        comm = make_comm(
+            fault=LOSS if reliability == "code" else fault,
+            reliability=reliability,
+            code="8,4",
+            coder=coder,
+            eager_bytes=0,
+        )
+        for _ in range(6):
+            block = rng.integers(0, 256, 400_001, np.uint8)
+            assert np.array_equal(gathered(comm, block), gathered(WORLD, block))
+        stats = comm.stats()
+        assert stats["coder_mended"] <= stats["groups_mended"]
+        if comm.size > 1:
+            assert (WORLD.allreduce(stats["coder_mended"]) > 0) == (coder == "on")
+            assert stats["coder_encoded"] == 0 or coder == "on"
+            has = "a thread computes" in comm.explain(block.nbytes).reason
+            assert has == (coder == "on")
+
+
+@pytest.mark.network
 def test_zero_copy_is_refused(make_comm: Make) -> None:
     """A code and zero-copy receive exclude each other."""
     with pytest.raises(ConfigError, match="RELIABILITY=code"):

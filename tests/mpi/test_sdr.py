@@ -177,17 +177,20 @@ def test_protection(connect: Connect, protect: str) -> None:
     exchange(pair, 1, 300_000)
 
 
+@pytest.mark.parametrize("coder", ["on", "off"])
 @pytest.mark.parametrize("code", ["32,4", "8,1"])
-def test_codes(connect: Connect, code: str) -> None:
+def test_codes(connect: Connect, code: str, coder: str) -> None:
     """With RELIABILITY=code either rank sends parity, by which the other mends losses.
 
-    The blocks mended are right, also of messages that end within a group.
+    The blocks mended are right, also of messages that end within a group. With CODER=on
+    a thread mends.
     """
-    pair = connect(reliability="code", code=code, fault="loss=0.02")
+    pair = connect(reliability="code", code=code, coder=coder, fault="loss=0.02")
     for number, nbytes in enumerate((400_001, 70_000, 1 << 20)):
         exchange(pair, number, nbytes)
     assert pair.stats()["parity_sent"] > 0
     assert pair.stats()["groups_mended"] > 0
+    assert (pair.stats()["coder_mended"] > 0) == (coder == "on")
 
 
 def test_buffers(connect: Connect) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Each check of a proxy, taken away, is missed by the test that a list names."""
+"""Each check of a proxy or coder, taken away, is missed by the test a list names."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from coders import CODERS
 from mutations import MUTATIONS, Mutation
 from support import ROOT, TIMED_OUT, require_tool, run, run_unchecked
 
@@ -15,6 +16,8 @@ from support import ROOT, TIMED_OUT, require_tool, run, run_unchecked
 PROGRAM_LIMIT_S = 40
 
 pytestmark = pytest.mark.long
+
+ALL = (*MUTATIONS, *CODERS)
 
 
 class Copy:
@@ -64,12 +67,12 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copy]:
     """Yield a copy of the sources, in which all programs pass at the end, too."""
     made = Copy(tmp_path_factory.mktemp("mutations"))
     yield made
-    for program in sorted({mutation.program for mutation in MUTATIONS}):
+    for program in sorted({mutation.program for mutation in ALL}):
         assert made.passes(program), f"{program} fails even without a mutation"
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.what)
+@pytest.mark.parametrize("mutation", ALL, ids=lambda mutation: mutation.what)
 def test_a_missing_check_is_noticed(mutation: Mutation, copy: Copy) -> None:
     """Without the check its test fails."""
     survives = copy.survives(mutation)

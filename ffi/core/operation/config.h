@@ -64,9 +64,10 @@ struct mmc_op_config {
 	uint64_t timeout_ns;	   /* see struct mmc_stream_options */
 	uint64_t entry_timeout_ns; /* 0: none */
 	uint64_t late_timeout_ns;  /* 0: none */
-	bool inquires;	 /* the transport can tell whether a rank exists */
-	bool unattended; /* ranks answer only inside calls of the library */
-	bool partial;	 /* mmc_config_is_partial() is to be asked */
+	bool inquires;	  /* the transport can tell whether a rank exists */
+	bool unattended;  /* ranks answer only inside calls of the library */
+	bool partial;	  /* mmc_config_is_partial() is to be asked */
+	bool mends_aside; /* mending takes no time of those who receive */
 	enum mmc_reliability reliability; /* if there is a code */
 	uint64_t seed;			  /* of random delays */
 	struct mmc_path *path;		  /* outlives the operation */

@@ -148,6 +148,18 @@ struct mmc_group mmc_op_own_group(const struct mmc_op *op, uint32_t group)
 	return mmc_grouping_get_in(&op->mender->grouping, own, group);
 }
 
+struct mmc_run mmc_op_unsent_parity(const struct mmc_op *op)
+{
+	struct mmc_run unsent = { .first = op->ncoded };
+
+	if (op->state == MMC_OP_FLOW && mmc_op_is_coded(op) &&
+	    op->mender->grouping.parity_chunks > 0)
+		unsent.count = mmc_grouping_count(&op->mender->grouping,
+						  op->own.nchunks) -
+			       op->ncoded;
+	return unsent;
+}
+
 struct mmc_header mmc_op_parity_header(const struct mmc_op *op,
 				       const struct mmc_action *action,
 				       uint32_t i)
@@ -278,7 +290,8 @@ void mmc_op_poll_mends(struct mmc_op *op, uint64_t now_ns,
 	struct mmc_parity parity;
 
 	if (!mender->ready ||
-	    (op->config.path->backlog && mender->nheld < mender->nslots / 2))
+	    (op->config.path->backlog && !op->config.mends_aside &&
+	     mender->nheld < mender->nslots / 2))
 		return;
 	while (mmc_actions_room(actions) && mmc_mender_next(mender, &parity))
 		mend(op, parity, now_ns, actions);

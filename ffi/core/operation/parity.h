@@ -27,6 +27,12 @@ uint32_t mmc_op_slots(const struct mmc_op_config *config);
 /* Returns group `group` of this rank's block, its chunks counted from the operation's first. */
 struct mmc_group mmc_op_own_group(const struct mmc_op *op, uint32_t group);
 
+/*
+ * Returns the groups of this rank's block whose parity is yet to be sent unasked, which no
+ * action PARITY has named so far. Outside the flow there are none.
+ */
+struct mmc_run mmc_op_unsent_parity(const struct mmc_op *op);
+
 /* Returns the header of the datagram that carries row number `i` of an action PARITY. */
 struct mmc_header mmc_op_parity_header(const struct mmc_op *op,
 				       const struct mmc_action *action,
@@ -110,7 +116,7 @@ bool mmc_op_poll_pooling(struct mmc_op *op, uint64_t now_ns,
 
 /*
  * Has groups mended that can be. While more datagrams may be waiting, these go first, unless
- * slots become few.
+ * slots become few, or mending does not delay them.
  */
 void mmc_op_poll_mends(struct mmc_op *op, uint64_t now_ns,
 		       struct mmc_actions *actions);

@@ -8,6 +8,7 @@
 #include "engine/engine.h"
 #include "engine/progress.h"
 #include "engine/threads/callers.h"
+#include "engine/threads/coder.h"
 #include "engine/threads/responder.h"
 #include "engine/threads/threads.h"
 #include "support/error.h"
@@ -86,10 +87,14 @@ void mmc_engine_destroy(struct mmc_engine *engine)
 	/* In a child of fork() neither the thread nor a holder of the lock exists. */
 	if (engine == NULL || !mmc_threads_may_enter(engine->threads))
 		return;
-	if (!engine->stepped)
+	if (!engine->stepped) {
+		/* The responder uses the coder, and the coder wakes the responder. */
 		mmc_responder_stop(engine);
-	else if (engine->threads->wake_fd >= 0)
+		mmc_coder_stop(engine);
+		mmc_responder_close(engine);
+	} else if (engine->threads->wake_fd >= 0) {
 		close(engine->threads->wake_fd);
+	}
 	free_engine(engine);
 }
 

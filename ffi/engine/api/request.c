@@ -5,6 +5,7 @@
 #include "engine/breakdown.h"
 #include "engine/landed.h"
 #include "engine/operation.h"
+#include "engine/parity.h"
 #include "engine/placement.h"
 #include "engine/progress.h"
 #include "engine/remote/requests.h"
@@ -59,6 +60,8 @@ int mmc_start(struct mmc_stream *stream, const struct mmc_operation *operation,
 	/* Nobody else makes progress for a caller who does not come back. */
 	if (operation->notifies != 0)
 		rv = mmc_responder_start(engine);
+	if (rv == 0 && mmc_stream_has_coder(stream))
+		rv = mmc_coder_start(engine);
 	if (rv == 0)
 		rv = mmc_request_start(stream, operation, request);
 	if (rv == 0) {
@@ -270,10 +273,12 @@ void mmc_request_cancel(struct mmc_request *request)
 		mmc_request_end_placement(request, false);
 		/*
 		 * The operation fails when no placement is under way any more. The
-		 * driver may take several rounds to report those it has held back.
+		 * driver may take several rounds to report those it has held back, and
+		 * the coder may be mending.
 		 */
-		while (mmc_engine_progress(engine) && !engine->stepped &&
-		       !mmc_request_is_complete(request))
+		while ((mmc_engine_progress(engine) ||
+			mmc_engine_await_coder(engine)) &&
+		       !engine->stepped && !mmc_request_is_complete(request))
 			;
 	}
 	if (!engine->stepped)

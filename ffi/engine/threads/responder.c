@@ -97,7 +97,7 @@ void mmc_responder_forget(struct mmc_engine *engine, struct mmc_team *team)
 		arm_team(engine, team, engine->threads->armed, MMC_ARMED_NONE);
 }
 
-static void close_fds(struct mmc_engine *engine)
+void mmc_responder_close(struct mmc_engine *engine)
 {
 	struct mmc_threads *threads = engine->threads;
 	const int fds[] = { threads->epoll_fd, threads->wake_fd,
@@ -240,7 +240,7 @@ int mmc_responder_open(struct mmc_engine *engine)
 		return 0;
 	mmc_error_set("cannot open what the responder thread sleeps on: %s",
 		      strerror(errno));
-	close_fds(engine);
+	mmc_responder_close(engine);
 	return -MMC_EIO;
 }
 
@@ -248,10 +248,9 @@ void mmc_responder_stop(struct mmc_engine *engine)
 {
 	struct mmc_threads *threads = engine->threads;
 
-	if (threads->responds) {
-		__atomic_store_n(&threads->stopping, true, __ATOMIC_RELEASE);
-		mmc_responder_wake(engine);
-		pthread_join(threads->thread, NULL);
-	}
-	close_fds(engine);
+	if (!threads->responds)
+		return;
+	__atomic_store_n(&threads->stopping, true, __ATOMIC_RELEASE);
+	mmc_responder_wake(engine);
+	pthread_join(threads->thread, NULL);
 }

@@ -24,6 +24,9 @@ int mmc_responder_start(struct mmc_engine *engine);
 /* Ends the thread, if it runs, and waits for its end. */
 void mmc_responder_stop(struct mmc_engine *engine);
 
+/* Closes what mmc_responder_open() has opened. Nobody may wake the responder any more. */
+void mmc_responder_close(struct mmc_engine *engine);
+
 /*
  * Begins to watch the descriptors of a team that has just connected. Returns 0, or
  * -MMC_EIO if it needs the thread, and that cannot be started.

@@ -32,7 +32,9 @@ struct mmc_stream_options {
 	 * Whether each operation is coded only if that is forecast to take less time, with
 	 * at most `code_parity` parity chunks.
 	 */
-	uint32_t code_auto;
+	uint16_t code_auto;
+	/* Whether the engine's coder, which is a thread, computes parity and mends. */
+	uint16_t coder;
 	/* How long an awaited rank may be silent, or new data fail to arrive. */
 	uint64_t timeout_ns;
 	/* How long an awaited rank may take to enter; 0: as long as it likes. */

@@ -42,6 +42,10 @@ COUNTERS: dict[str, Counter] = {
     "parity_sent": Counter("chunks", "Parity chunks sent, with chunks or on request."),
     "parity_used": Counter("chunks", "Parity chunks from which lost ones were mended."),
     "groups_mended": Counter("groups", "Groups of chunks mended from parity."),
+    "coder_mended": Counter("groups", "Groups mended by the coder, a thread."),
+    "coder_encoded": Counter(
+        "groups", "Groups whose parity the coder had computed when it was sent."
+    ),
     "fell_back": Counter(
         "chunks", "Chunks requested with RELIABILITY=code, since parity was not enough."
     ),
