@@ -3,6 +3,7 @@
 
 #include <mpimcast/errors.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -162,8 +163,17 @@ int mmc_code_library_open(void)
 	return rv;
 }
 
+/* Each group asks, and a library that is not there should not be looked for each time. */
 const struct mmc_codec *mmc_codec_choose(void)
 {
-	return mmc_code_library_open() == 0 ? &mmc_codec_isal
-					    : &mmc_codec_plain;
+	static _Atomic(const struct mmc_codec *) chosen;
+	const struct mmc_codec *codec =
+		atomic_load_explicit(&chosen, memory_order_acquire);
+
+	if (codec == NULL) {
+		codec = mmc_code_library_open() == 0 ? &mmc_codec_isal
+						     : &mmc_codec_plain;
+		atomic_store_explicit(&chosen, codec, memory_order_release);
+	}
+	return codec;
 }
