@@ -23,10 +23,13 @@ TEST_PACKAGES := $(PACKAGES) clang libclang-rt-14-dev valgrind \
 BESIDE := $(addprefix tests/, devices verbs firmware model mutants structure packages unit fabric peers sim programs training \
 	upstream foreign test_c.py test_fuzz.py test_documented.py)
 define TESTS
-	@$(PY) -m pytest -q $(LONG) tests $(addprefix --ignore=,$(BESIDE)); first=$$?; \
-	CMAKE_BUILD_PARALLEL_LEVEL=1 $(PY) -m pytest -q $(LONG) $(BESIDE) \
+	@$(PY) -m pytest -q $(EXTENT) tests $(addprefix --ignore=,$(BESIDE)); first=$$?; \
+	CMAKE_BUILD_PARALLEL_LEVEL=1 $(PY) -m pytest -q $(EXTENT) $(BESIDE) \
 		--numprocesses=2 --dist=loadscope && exit $$first
 endef
+
+# What more than the tests of 25 minutes runs: --slow (CI), or --long.
+EXTENT :=
 
 COLLECTIVES := mpimcast
 
@@ -81,7 +84,7 @@ wheel: packages .venv/wheel ## wheels for x86-64 and aarch64, and an sdist, in b
 test: packages guest-begin .venv/dev .venv/wheel .venv-mpich/installed .venv-gloo/installed ## all tests; root also gets the Debian packages they use
 	$(TESTS)
 
-test-all: LONG := --long
+test-all: EXTENT := --long
 test-all: packages guest-begin .venv/dev .venv/wheel .venv-mpich/installed .venv-gloo/installed ## the tests in their long versions
 	$(TESTS)
 
@@ -96,7 +99,7 @@ bench: packages .venv/dev .venv-mpich/installed .venv-gloo/installed ## measure 
 	$(PY) -m bench $(CELLS)
 	$(PY) -m bench.fidelity | tee build/bench/fidelity.md
 
-scale: .venv/dev ## study how the protocol scales, on simulated fabrics; 45 minutes
+scale: .venv/dev ## study how the protocol scales, on simulated fabrics; an hour
 	$(PY) -m bench.scale
 
 baseline: packages .venv/dev ## measure anew the costs of chunks and operations that tests compare with

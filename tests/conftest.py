@@ -10,7 +10,7 @@ import support
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--adapter``, ``--gpu``, ``--long``, ``--qemu`` and ``--shm``."""
+    """Add the options that choose which tests run, and on what."""
     real = "run the tests of tests/devices on this machine's devices"
     parser.addoption("--gpu", action="store_true", help=real)
     parser.addoption("--long", action="store_true", help="run the long versions too")
@@ -18,6 +18,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--qemu", action="store_true", help=debian)
     shared = "run the tests of tests/mpi in memory that the ranks share"
     parser.addoption("--shm", action="store_true", help=shared)
+    slow = "run the slow tests, too, as CI does; --long includes them"
+    parser.addoption("--slow", action="store_true", help=slow)
     emulated = "the name of emulated network adapters for the ranks of tests/mpi"
     parser.addoption("--adapter", default="", help=emulated)
 
@@ -64,12 +66,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Skip tests marked ``long`` unless ``--long`` is given."""
+    """Skip tests marked ``long`` or ``slow`` unless an option includes them."""
     if config.getoption("--long"):
         return
+    left_out = ("long",) if config.getoption("--slow") else ("long", "slow")
     for item in items:
-        if item.get_closest_marker("long"):
-            item.add_marker(pytest.mark.skip(reason="long: needs --long"))
+        for name in left_out:
+            if item.get_closest_marker(name):
+                item.add_marker(pytest.mark.skip(reason=f"{name}: needs --{name}"))
 
 
 @pytest.fixture(scope="session")
