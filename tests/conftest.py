@@ -66,14 +66,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Skip tests marked ``long`` or ``slow`` unless an option includes them."""
+    """Skip slow tests and those marked ``long`` unless an option includes them."""
     if config.getoption("--long"):
         return
-    left_out = ("long",) if config.getoption("--slow") else ("long", "slow")
+    slow = set() if config.getoption("--slow") else support.slow_tests()
     for item in items:
-        for name in left_out:
-            if item.get_closest_marker(name):
-                item.add_marker(pytest.mark.skip(reason=f"{name}: needs --{name}"))
+        name = item.nodeid.partition("[")[0]
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.skip(reason="long: needs --long"))
+        elif name in slow or item.nodeid in slow:
+            item.add_marker(pytest.mark.skip(reason="slow: needs --slow"))
 
 
 @pytest.fixture(scope="session")

@@ -38,6 +38,12 @@ def choose_seed() -> int:
     return int(os.environ.setdefault("MPIMCAST_TEST_SEED", str(int(time.time()))))
 
 
+def slow_tests() -> set[str]:
+    """Return the tests of ``tests/slow.txt``, by their names in pytest."""
+    lines = (ROOT / "tests/slow.txt").read_text(encoding="utf-8").splitlines()
+    return {line for line in lines if not line.startswith("#")}
+
+
 def find_tool(name: str) -> str | None:
     """Search `BIN`, then ``PATH``, for a program, and return its path, or None."""
     return shutil.which(name, path=f"{BIN}{os.pathsep}{os.environ['PATH']}")
