@@ -91,6 +91,17 @@ def measure(link: Link, nseeds: int) -> Numbers:
     return found
 
 
+def named(link: Link, period: int) -> str:
+    """Return the name of a link that loses so many datagrams in a row, as a mean."""
+    return f"{link.name}, periods of {period}"
+
+
+def loss_words(link: Link, period: int) -> str:
+    """Return what a link loses, for a table."""
+    loss = f"{link.loss_ppm / _PPM:.0e}" if link.loss_ppm else "0"
+    return loss + (f" in {period}s" if period > 1 else "")
+
+
 def _extra(link: Link, result: simulator.Plain) -> int:
     """Return the datagrams of a run that were repairs or parity.
 
@@ -185,7 +196,7 @@ def _large(results: Results) -> Table:
             str(link.nranks),
             size(link.nbytes),
             f"{link.mbits // 1000}",
-            f"{link.loss_ppm / _PPM:.0e}" if link.loss_ppm else "0",
+            loss_words(link, 1),
             *(f"{mean_ns(results, link, code) / 1e6:.0f}" for code in CODES),
         ]
         for link in _LARGE

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.page.units import size
 from bench.study.case import Case, Chapter, Numbers, Results, Table
-from bench.study.codes import KIB, MIB, broadcast
+from bench.study.codes import KIB, MIB, broadcast, loss_words, named
 from bench.study.rule import CHUNK_BYTES, CODES, REPEAT, Link
 
 _CODE, _AUTO = "32,4", "auto"
@@ -47,15 +47,11 @@ def _links() -> Iterator[tuple[Link, int]]:
                 yield Link(nranks, nbytes, mbits, trip_us, loss_ppm), period
 
 
-def _name(link: Link, period: int) -> str:
-    return f"{link.name}, periods of {period}"
-
-
 def cases() -> Iterator[Case]:
     """Yield a case for each link."""
     for link, period in _links():
         quick = (*link[:3], period) == (2, 64 * KIB, _SLOW, 1)
-        yield Case(_name(link, period), (link, period), quick)
+        yield Case(named(link, period), (link, period), quick)
 
 
 def measure(link: Link, period: int) -> Numbers:
@@ -82,13 +78,12 @@ def _ratio(found: Numbers) -> float:
 
 
 def _row(results: Results, link: Link, period: int) -> list[str]:
-    found = results[_name(link, period)]
+    found = results[named(link, period)]
     times = (found[f"{way} time_ns"] / _NSEEDS / _NOPS / 1e6 for way in _WAYS)
-    loss = f"{link.loss_ppm / 1e6:.0e}" if link.loss_ppm else "0"
     return [
         *(str(link.nranks), size(link.nbytes), f"{link.mbits // 1000}"),
         f"{link.trip_us / 1000:g}",
-        loss + (f" in {period}s" if period > 1 else ""),
+        loss_words(link, period),
         *(f"{time:.3f}" for time in times),
         f"{_ratio(found):.2f}",
     ]
@@ -96,7 +91,7 @@ def _row(results: Results, link: Link, period: int) -> list[str]:
 
 def chapter(results: Results, _folder: Path) -> Chapter:
     """Return the chapter, with a line for each link."""
-    ratios = [_ratio(results[_name(*each)]) for each in _links()]
+    ratios = [_ratio(results[named(*each)]) for each in _links()]
     over = sum(ratio > _LIMIT for ratio in ratios)
     heads = ("ranks", "size", "Gbit/s", "round trip, ms", "loss")
     return Chapter(

@@ -11,7 +11,7 @@ import numpy as np
 
 from bench.page.units import size
 from bench.study.case import Case, Chapter, Numbers, Results, Table
-from bench.study.codes import KIB, MIB, broadcast
+from bench.study.codes import KIB, MIB, broadcast, loss_words, named
 from bench.study.rule import CODES, REPEAT, Link
 from mpimcast.cli.sim.figures import percentile
 
@@ -40,14 +40,10 @@ def _links() -> Iterator[tuple[Link, int]]:
             yield Link(nranks, nbytes, _MBITS, trip_us, loss_ppm), period
 
 
-def _name(link: Link, period: int) -> str:
-    return f"{link.name}, periods of {period}"
-
-
 def cases() -> Iterator[Case]:
     """Yield a case for each link."""
     for link, period in _links():
-        yield Case(_name(link, period), (link, period))
+        yield Case(named(link, period), (link, period))
 
 
 def measure(link: Link, period: int) -> Numbers:
@@ -66,10 +62,10 @@ def measure(link: Link, period: int) -> Numbers:
 
 
 def _row(results: Results, link: Link, period: int) -> list[str]:
-    found = results[_name(link, period)]
-    loss = f"{link.loss_ppm / 1e6:.0e}" + (f" in {period}s" if period > 1 else "")
+    found = results[named(link, period)]
     return [
-        *(str(link.nranks), size(link.nbytes), f"{link.trip_us / 1000:g}", loss),
+        *(str(link.nranks), size(link.nbytes), f"{link.trip_us / 1000:g}"),
+        loss_words(link, period),
         *(f"{found[f'{code} mean_ns'] / 1e6:.2f}" for code in CODES),
         *(f"{found[f'{code} tail_ns'] / 1e6:.1f}" for code in CODES),
     ]
@@ -79,7 +75,7 @@ def _gains(results: Results, key: str) -> dict[tuple[Link, int], float]:
     """Return what the best code gains over repetition, by link."""
     gains = {}
     for link, period in _links():
-        found = results[_name(link, period)]
+        found = results[named(link, period)]
         least = min(found[f"{code} {key}"] for code in CODES if code != REPEAT)
         gains[link, period] = found[f"{REPEAT} {key}"] / least
     return gains
@@ -95,11 +91,11 @@ def chapter(results: Results, _folder: Path) -> Chapter:
         [
             (
                 f"Each of {_NSEEDS} operations is the first of its job, and has a seed "
-                "of its own. The best of the codes takes repetition's p99.9 divided by "
+                "of its own. Repetition's p99.9 is that of the best code times "
                 f"{min(independent):.2f} to {max(independent):.2f}, with the median "
                 f"{np.median(independent):.2f}. Where {_LONG} datagrams are lost in a "
-                f"row, as a mean, it is {min(in_runs):.2f} to {max(in_runs):.2f}, with "
-                f"the median {np.median(in_runs):.2f}. Such a run is counted in "
+                f"row, as a mean, it is {min(in_runs):.2f} to {max(in_runs):.2f} times "
+                f"that, with the median {np.median(in_runs):.2f}. A run is counted in "
                 "datagrams, so one that begins when hardly any are sent lasts long."
             )
         ],

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from gathering import Gathering
 from mpi4py import MPI
 
 COUNTS = (0, 1, 300, 20_000)
@@ -140,6 +141,63 @@ def bits_of(request: MPI.Request) -> np.ndarray:
     """Return a bit for each chunk."""
     words = request.present.view(np.uint8)
     return np.unpackbits(words, count=request.chunks, bitorder="little")
+
+
+def check_blocks(comm: MPI.Intracomm, how: str) -> None:
+    """Check each block of all collectives when it is announced, and all once more."""
+    for result in results(comm):
+        request = result.start(comm)
+        order = TAKERS[how](request, result)
+        assert sorted(order) == result.ranks
+        if result.name == "Iallgather":
+            assert order[0] == comm.rank
+        request.Wait()
+        assert request == MPI.REQUEST_NULL
+        assert take(request, result) == order
+        assert np.array_equal(result.place, result.expected())
+
+
+def check_present(comm: MPI.Intracomm, mpi_comm: MPI.Intracomm) -> None:
+    """Check that bits only grow, cover what has landed, and are all set at last."""
+    result = Result(comm, "Iallgather", 20_000, 1)
+    # When the other ranks look first, rank 0 has not started.
+    if comm.rank == 0:
+        mpi_comm.Barrier()
+    request = result.start(comm)
+    nchunks = -(-20_000 * 4 // 512)
+    before = bits_of(request)
+    if comm.rank != 0:
+        assert len(before) == nchunks * comm.size
+        mpi_comm.Barrier()
+    for rank in request.blocks():
+        after = bits_of(request)
+        if comm.rank != 0:
+            assert after[rank * nchunks : (rank + 1) * nchunks].all()
+            assert not (before & ~after).any()
+        before = after
+    request.Wait()
+    assert bits_of(request).all()
+
+
+def check_restarts(request: MPI.Prequest, each: Gathering) -> None:
+    """Check that a persistent request tells of the operation started last."""
+    for salt in range(5):
+        each.fill(salt)
+        request.Start()
+        for rank in request.blocks():
+            assert each.place[rank, -1] == 2999 + 1000 * rank + 7 * salt
+        request.Wait()
+        assert len(list(request.blocks())) == len(each.place)
+        each.check()
+
+
+def check_many(comm: MPI.Intracomm) -> None:
+    """Check blocks of operations that have not begun yet, the last one first."""
+    made = [Result(comm, "Iallgather", 500, salt) for salt in range(12)]
+    requests = [each.start(comm) for each in made]
+    for request, result in reversed(list(zip(requests, made, strict=True))):
+        take(request, result)
+    MPI.Request.Waitall(requests)
 
 
 class Mishap(Exception):

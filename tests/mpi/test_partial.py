@@ -16,7 +16,10 @@ from parts import (
     TAKERS,
     Mishap,
     Result,
-    bits_of,
+    check_blocks,
+    check_many,
+    check_present,
+    check_restarts,
     results,
     take,
     take_async,
@@ -30,16 +33,7 @@ from mpimcast import Error
 def test_blocks(make_opened: Make, how: str, fault: str, seed: int) -> None:
     """Each block is in its place when it is announced, and is announced once."""
     settings = {"fault": f"{fault},seed={seed}"} if fault else {}
-    comm = make_opened(**settings)
-    for result in results(comm):
-        request = result.start(comm)
-        order = TAKERS[how](request, result)
-        assert sorted(order) == result.ranks
-        if result.name == "Iallgather":
-            assert order[0] == comm.rank
-        request.Wait()
-        assert take(request, result) == order
-        assert np.array_equal(result.place, result.expected())
+    check_blocks(make_opened(**settings), how)
 
 
 @pytest.mark.parametrize("fault", ["", LOSSY])
@@ -121,14 +115,7 @@ def test_persistent(make_opened: Make) -> None:
     request = comm.Allgather_init(each.block, each.place)
     with pytest.raises(MPI.Exception):
         request.blocks()
-    for salt in range(3):
-        each.fill(salt)
-        request.Start()
-        for rank in request.blocks():
-            assert each.place[rank, -1] == 2999 + 1000 * rank + 7 * salt
-        request.Wait()
-        assert len(list(request.blocks())) == comm.size
-        each.check()
+    check_restarts(request, each)
     request.Free()
     with pytest.raises(MPI.Exception):
         request.blocks()
@@ -137,11 +124,8 @@ def test_persistent(make_opened: Make) -> None:
 def test_many_requests(make_opened: Make) -> None:
     """Blocks of operations that have not begun yet can be awaited, in any order."""
     comm = make_opened()
+    check_many(comm)
     made = [Result(comm, "Iallgather", 500, salt) for salt in range(12)]
-    requests = [each.start(comm) for each in made]
-    for request, result in reversed(list(zip(requests, made, strict=True))):
-        take(request, result)
-    MPI.Request.Waitall(requests)
 
     async def take_all() -> None:
         requests = [each.start(comm) for each in made]
@@ -187,24 +171,7 @@ def test_present(make_opened: Make, mpi_comm: MPI.Intracomm) -> None:
     """The bits only grow, cover blocks that have landed, and are all set at last."""
     comm = make_opened()
     require_two_ranks(comm)
-    result = Result(comm, "Iallgather", 20_000, 1)
-    # When the other ranks look first, rank 0 has not started.
-    if comm.rank == 0:
-        mpi_comm.Barrier()
-    request = result.start(comm)
-    nchunks = -(-20_000 * 4 // 512)
-    before = bits_of(request)
-    if comm.rank != 0:
-        assert len(before) == nchunks * comm.size
-        mpi_comm.Barrier()
-    for rank in request.blocks():
-        after = bits_of(request)
-        if comm.rank != 0:
-            assert after[rank * nchunks : (rank + 1) * nchunks].all()
-            assert not (before & ~after).any()
-        before = after
-    request.Wait()
-    assert bits_of(request).all()
+    check_present(comm, mpi_comm)
 
 
 def test_present_outlives_everything(make_comm: Make) -> None:

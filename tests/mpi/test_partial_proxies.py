@@ -14,7 +14,14 @@ import numpy as np
 import pytest
 from gathering import LOSSY, Gathering, gather_and_check, require_two_ranks
 from mpi4py import MPI
-from parts import TAKERS, Result, bits_of, results, take
+from parts import (
+    TAKERS,
+    Result,
+    check_blocks,
+    check_many,
+    check_present,
+    check_restarts,
+)
 from processes import Process
 from proxied import LIMIT_S, WHO, Make, Proxies
 
@@ -44,17 +51,7 @@ def silence(comm: MPI.Intracomm) -> str:
 def test_blocks(make_proxied: Make, who: str, fault: str, how: str, seed: int) -> None:
     """Each block is in its place when it is announced, and is announced once."""
     settings = {"fault": f"{fault},seed={seed}"} if fault else {}
-    comm = opened(make_proxied(who, **settings))
-    for result in results(comm):
-        request = result.start(comm)
-        order = TAKERS[how](request, result)
-        assert sorted(order) == result.ranks
-        if result.name == "Iallgather":
-            assert order[0] == comm.rank
-        request.Wait()
-        assert request == MPI.REQUEST_NULL
-        assert take(request, result) == order
-        assert np.array_equal(result.place, result.expected())
+    check_blocks(opened(make_proxied(who, **settings)), how)
 
 
 @pytest.mark.parametrize("fault", ["", LOSSY])
@@ -76,25 +73,31 @@ def test_ranges(make_proxied: Make, who: str, fault: str, seed: int) -> None:
         request.Wait()
 
 
-def take_until_failure(how: str, request: MPI.Request, result: Result) -> list[int]:
+class Recorded(Result):
+    """A result that records which of its blocks were checked."""
+
+    def __init__(self, comm: MPI.Intracomm, name: str, count: int, salt: int) -> None:
+        super().__init__(comm, name, count, salt)
+        self.checked: list[int] = []
+
+    def check(self, rank: int) -> None:
+        """Assert that a rank's block is in its place, and record that."""
+        super().check(rank)
+        self.checked.append(rank)
+
+
+def take_until_failure(how: str, request: MPI.Request, result: Recorded) -> list[int]:
     """Take blocks in some way, and check each, until the request fails."""
-    order: list[int] = []
-    check = result.check
-
-    def note(rank: int) -> None:
-        check(rank)
-        order.append(rank)
-
-    result.check = note  # type: ignore[method-assign]
     with pytest.raises(Error):
         TAKERS[how](request, result)
+    order = list(result.checked)
     with pytest.raises(Error):
         list(request.blocks())
     if how != "on_block":  # which has waited
         with pytest.raises(Error):
             request.Wait()
     for rank in order:  # what was announced stays
-        check(rank)
+        result.check(rank)
     return order
 
 
@@ -110,7 +113,7 @@ def test_blocks_land_before_the_end(
     comm.Set_errhandler(MPI.ERRORS_RETURN)
     last = comm.size - 1
     salt = next(salt for salt in range(3) if (last + salt) % 3 > 0)
-    result = Result(comm, name, 20_000, salt)
+    result = Recorded(comm, name, 20_000, salt)
     request = result.start(comm)
     if comm.rank == last:  # it lacks nothing, and may not learn of the failure
         with contextlib.suppress(Error):
@@ -159,26 +162,14 @@ def test_persistent(make_proxied: Make, who: str, seed: int) -> None:
     require_two_ranks(comm)
     each = Gathering(comm, 3000)
     request = comm.Allgather_init(each.block, each.place)
-    for salt in range(5):
-        each.fill(salt)
-        request.Start()
-        for rank in request.blocks():
-            assert each.place[rank, -1] == 2999 + 1000 * rank + 7 * salt
-        request.Wait()
-        assert len(list(request.blocks())) == comm.size
-        each.check()
+    check_restarts(request, each)
     request.Free()
 
 
 @pytest.mark.parametrize("who", WHO)
 def test_many_requests(make_proxied: Make, who: str) -> None:
     """Blocks of operations that have not begun yet can be awaited, in any order."""
-    comm = opened(make_proxied(who))
-    made = [Result(comm, "Iallgather", 500, salt) for salt in range(12)]
-    requests = [each.start(comm) for each in made]
-    for request, result in reversed(list(zip(requests, made, strict=True))):
-        take(request, result)
-    MPI.Request.Waitall(requests)
+    check_many(opened(make_proxied(who)))
 
 
 @pytest.mark.parametrize("who", WHO)
@@ -186,24 +177,7 @@ def test_present(make_proxied: Make, mpi_comm: MPI.Intracomm, who: str) -> None:
     """The bits only grow, cover blocks that have landed, and are all set at last."""
     comm = opened(make_proxied(who))
     require_two_ranks(comm)
-    result = Result(comm, "Iallgather", 20_000, 1)
-    # When the other ranks look first, rank 0 has not started.
-    if comm.rank == 0:
-        mpi_comm.Barrier()
-    request = result.start(comm)
-    nchunks = -(-20_000 * 4 // 512)
-    before = bits_of(request)
-    if comm.rank != 0:
-        assert len(before) == nchunks * comm.size
-        mpi_comm.Barrier()
-    for rank in request.blocks():
-        after = bits_of(request)
-        if comm.rank != 0:
-            assert after[rank * nchunks : (rank + 1) * nchunks].all()
-            assert not (before & ~after).any()
-        before = after
-    request.Wait()
-    assert bits_of(request).all()
+    check_present(comm, mpi_comm)
 
 
 @pytest.mark.parametrize("who", WHO)
