@@ -163,7 +163,7 @@ int mmc_code_library_open(void)
 	return rv;
 }
 
-/* Each group asks, and a library that is not there should not be looked for each time. */
+/* The choice is kept, since looking for a missing library takes longer than coding a group. */
 const struct mmc_codec *mmc_codec_choose(void)
 {
 	static _Atomic(const struct mmc_codec *) chosen;

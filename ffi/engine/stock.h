@@ -15,13 +15,13 @@ enum mmc_stocked {
 	MMC_STOCKED_NOTHING,
 	MMC_STOCKED_ORDERED, /* a task computes it */
 	MMC_STOCKED_READY,
-	MMC_STOCKED_OLD, /* a task of a group that was taken has yet to end */
+	MMC_STOCKED_OLD, /* its group was taken, but its task has yet to end */
 };
 
 struct mmc_stock {
 	size_t group_bytes; /* of the parity of one group */
 	uint32_t next;	    /* the first group that was not ordered yet */
-	/* What there is of group number g is at g modulo MMC_STOCK_GROUPS. */
+	/* Group number g has the item number g modulo MMC_STOCK_GROUPS. */
 	struct mmc_stock_item {
 		enum mmc_stocked state;
 		uint32_t group;

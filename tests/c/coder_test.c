@@ -18,7 +18,7 @@
 #define CHUNK_BYTES_MAX 1500
 #define ROUNDS 60
 
-/* Of a chunk whose group takes the coder a while, and what is written over it then. */
+/* The size of chunks that take the coder a while, and the byte that then replaces theirs. */
 #define LARGE_BYTES 60000u
 #define MARK 0xee
 
@@ -28,7 +28,7 @@
 static struct mmc_engine *engine;
 static struct mmc_prng prng;
 
-/* What a task is about, in the place of a request, and what must come out. */
+/* A group that a task is to encode or to mend; it stands for the request of the task. */
 struct problem {
 	struct coded coded;
 	unsigned nlost; /* 0: its parity is to be computed */

@@ -50,7 +50,7 @@ static void begin_flight(void)
 	bits()[0] = 0;
 }
 
-/* What is present is shown at once, is rung for, and is told once. */
+/* The server sets the bits of present chunks at once, rings the bell, and does so once. */
 static void present_chunks_are_shown(void)
 {
 	const struct mmc_offload_command command = show(0);

@@ -3,6 +3,7 @@
 #include "engine/landed.h"
 
 #include "hub.h"
+#include "present_bits.h"
 
 enum { BLOCK_BYTES = 20 * HUB_CHUNK_BYTES + 7, RANKS = 3 };
 
@@ -148,17 +149,6 @@ static void one_that_has_not_begun(void)
 	for (uint32_t i = 0; i <= MMC_EPOCHS_ACTIVE_MAX; i++)
 		mmc_request_free(requests[i]);
 	hub_close();
-}
-
-/* Returns how many of the bits are set, and writes how many there are. */
-static uint32_t nset(const struct mmc_present *present, uint32_t *nbits)
-{
-	const uint64_t *words = mmc_present_words(present, nbits);
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < *nbits; i++)
-		n += (words[i / 64] >> i % 64 & 1) != 0;
-	return n;
 }
 
 /* The bits may be looked at when request, stream and engine are gone. */

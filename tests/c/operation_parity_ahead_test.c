@@ -2,30 +2,7 @@
 /* An operation whose parity another thread computes, and which that thread mends. */
 #include "core/operation/parity.h"
 
-#include "subject.h"
-
-#define K 2
-#define M 1
-#define FAR 3
-#define BLOCK_CHUNKS 5
-
-static struct mmc_op_config config_of(uint32_t data, uint32_t parity)
-{
-	struct mmc_op_config config = subject_config;
-
-	config.code_data = data;
-	config.code_parity = parity;
-	return config;
-}
-
-/* Returns the slot for a parity chunk of the far rank, as it would arrive. */
-static int hear_parity(struct subject *subject, uint32_t group, uint32_t row)
-{
-	return mmc_op_on_parity(subject->op, FAR,
-				MMC_INDEX_PARITY |
-					group << MMC_INDEX_GROUP_SHIFT | row,
-				100, subject->now_ns);
-}
+#include "coded_subject.h"
 
 /* Where mending takes no time of those who receive, it need not wait for that. */
 static void mending_aside_does_not_wait(void)

@@ -2,21 +2,7 @@
 /* An operation sends parity behind its chunks, and has mended what it can. */
 #include "core/operation/parity.h"
 
-#include "subject.h"
-
-#define K 2
-#define M 1
-#define FAR 3
-#define BLOCK_CHUNKS 5
-
-static struct mmc_op_config config_of(uint32_t data, uint32_t parity)
-{
-	struct mmc_op_config config = subject_config;
-
-	config.code_data = data;
-	config.code_parity = parity;
-	return config;
-}
+#include "coded_subject.h"
 
 static void begin(struct subject *subject)
 {
@@ -25,15 +11,6 @@ static void begin(struct subject *subject)
 	subject_open(subject, &config);
 	subject_begin(subject);
 	CHECK(mmc_op_is_coded(subject->op));
-}
-
-/* Returns the slot for a parity chunk of the far rank, as it would arrive. */
-static int hear_parity(struct subject *subject, uint32_t group, uint32_t row)
-{
-	return mmc_op_on_parity(subject->op, FAR,
-				MMC_INDEX_PARITY |
-					group << MMC_INDEX_GROUP_SHIFT | row,
-				100, subject->now_ns);
 }
 
 /* Each group's parity goes out behind its chunks; then the whole block counts as sent. */

@@ -12,6 +12,7 @@
 #include "engine/threads/callers.h"
 #include "offload/meeting.h"
 #include "offloaded.h"
+#include "present_bits.h"
 
 enum { RANKS = 3, SILENT = 2, CHUNKS = 70, BLOCK_BYTES = CHUNKS * 1000 - 7 };
 
@@ -241,17 +242,6 @@ static void nobody_asks_for_parts(void)
 	for (uint32_t r = 0; r < RANKS; r++)
 		CHECK_EQ(finish(&job.ranks[r]), 0);
 	end_job();
-}
-
-/* Returns how many of the bits are set, and writes how many there are. */
-static uint32_t nset(const struct mmc_present *present, uint32_t *nbits)
-{
-	const uint64_t *words = mmc_present_words(present, nbits);
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < *nbits; i++)
-		n += (words[i / 64] >> i % 64 & 1) != 0;
-	return n;
 }
 
 /* The bits that a program may look at are those of what has landed. */

@@ -2,44 +2,7 @@
 /* Requests that a proxy carries out begin, end and find their memory like any others. */
 #include "engine/remote/requests.h"
 
-#include "offloaded.h"
-
-#define NBYTES 5000
-
-static uint8_t results[RANKS_MAX][RANKS_MAX * NBYTES];
-
-/* Two ranks of which rank 0 has a proxy. */
-static struct job job;
-
-static void begin_job(void)
-{
-	/* The host beats so seldom that no test ends by that. */
-	job = (struct job){
-		.nranks = 2,
-		.proxied = 1,
-		.timeout_ns = 1000 * MMC_S_NS,
-	};
-	begin_proxy();
-	open_job(&job);
-}
-
-static void end_job(void)
-{
-	close_job(&job);
-	end_proxy();
-}
-
-/* Returns an Allgather in place, into which rank `r` has put its block. */
-static struct mmc_operation gather(uint32_t r, uint8_t *recv, uint8_t value)
-{
-	memset(recv, 0, 2 * NBYTES);
-	memset(recv + r * NBYTES, value, NBYTES);
-	return (struct mmc_operation){
-		.kind = MMC_ALLGATHER,
-		.block_bytes = NBYTES,
-		.recv = recv,
-	};
-}
+#include "gathers.h"
 
 /* An operation that is not ready holds back those behind it, and begins once it is. */
 static void unready_requests_wait(void)

@@ -5,45 +5,8 @@
 #include <sys/mman.h>
 
 #include "drivers/remote/endpoint.h"
+#include "gathers.h"
 #include "offload/meeting.h"
-#include "offloaded.h"
-
-#define NBYTES 5000
-
-static uint8_t results[RANKS_MAX][RANKS_MAX * NBYTES];
-
-/* Two ranks of which rank 0 has a proxy. */
-static struct job job;
-
-static void begin_job(void)
-{
-	/* The host beats so seldom that no test ends by that. */
-	job = (struct job){
-		.nranks = 2,
-		.proxied = 1,
-		.timeout_ns = 1000 * MMC_S_NS,
-	};
-	begin_proxy();
-	open_job(&job);
-}
-
-static void end_job(void)
-{
-	close_job(&job);
-	end_proxy();
-}
-
-/* Returns an Allgather in place, into which rank `r` has put its block. */
-static struct mmc_operation gather(uint32_t r, uint8_t *recv, uint8_t value)
-{
-	memset(recv, 0, 2 * NBYTES);
-	memset(recv + r * NBYTES, value, NBYTES);
-	return (struct mmc_operation){
-		.kind = MMC_ALLGATHER,
-		.block_bytes = NBYTES,
-		.recv = recv,
-	};
-}
 
 /* Returns how many regions of a team the proxy has, those of bounce buffers included. */
 static uint32_t count_regions(const struct rank *rank)

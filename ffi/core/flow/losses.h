@@ -32,16 +32,17 @@ static inline void mmc_losses_add(struct mmc_losses *losses,
 }
 
 /*
- * What is believed before anything was sent: as if an eighth of a chunk had been lost of 80.
- * Parity that nobody needs costs little; losses of which nothing was known cost round trips.
+ * A rank that has received nothing yet assumes that an eighth of a chunk was lost of 80. If the
+ * path loses less than that, needless parity costs little; if it loses more, each loss would
+ * cost a round trip.
  */
 #define MMC_LOSSES_PRIOR_CHUNKS 80
 #define MMC_LOSSES_PRIOR_PART 8
 
 /*
- * Returns the share of chunks that are expected to be lost, in units of 2^-32. What is only
- * believed is forgotten with each chunk that was sent to any of `nreceivers`: if they lose
- * some, they say so themselves.
+ * Returns the share of chunks that are expected to be lost, in units of 2^-32. The assumption
+ * above weighs less with each chunk that was sent to any of `nreceivers` ranks, since a rank
+ * that has lost chunks asks for parity itself.
  */
 static inline uint32_t mmc_losses_share(const struct mmc_losses *losses,
 					uint32_t nreceivers)

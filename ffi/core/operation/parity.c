@@ -21,8 +21,8 @@ size_t mmc_op_parity_bytes(const struct mmc_op_config *config, uint32_t nchunks)
 #define MESSAGES_NS (120 * MMC_US_NS)
 
 /*
- * Returns the round trip that a repair is expected to take: the longest of any rank, by which
- * all of them wait. As long as nothing has arrived here, a long one is to be feared.
+ * Returns the round trip that a repair is expected to take. It is the longest of any rank, since
+ * all ranks wait for repairs by that one. A rank that has received nothing assumes a long one.
  */
 static uint64_t expected_trip_ns(const struct mmc_path *path)
 {
@@ -59,7 +59,7 @@ static struct mmc_forecast forecast_of(const struct mmc_op *op)
 	};
 }
 
-/* Returns whether others' chunks are to arrive here, which alone tell what is lost. */
+/* Returns whether this rank receives chunks: only a rank that does learns what is lost. */
 static bool receives(const struct mmc_op *op)
 {
 	const struct mmc_block own =

@@ -24,11 +24,10 @@ struct mmc_link {
 	uint64_t timeout_ns; /* the longest that an answer may take */
 	uint64_t looked_ns;  /* the last look whether the runner exists */
 	uint32_t ninflight;  /* operations that the runner has */
-	uint32_t
-		nshown; /* as often the runner's bits of chunks were looked at */
-	uint64_t beat_ns;   /* when to beat next */
-	uint64_t silent_ns; /* when to give up waiting for a beat */
-	bool broken;	    /* the runner has ended, or does not answer */
+	uint32_t nshown;     /* the bridge's count when it was last read */
+	uint64_t beat_ns;    /* when to beat next */
+	uint64_t silent_ns;  /* when to give up waiting for a beat */
+	bool broken;	     /* the runner has ended, or does not answer */
 };
 
 /* A call: see enum mmc_offload_call_kind. */

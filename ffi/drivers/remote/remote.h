@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The endpoint of a team whose operations a runner carries out. It has no datagrams: its
- * events are the ends of whole operations, and that some of their chunks are present. See mpimcast/abi/offload.h.
+ * events say that an operation has ended, or that more chunks are present. See
+ * mpimcast/abi/offload.h.
  */
 #ifndef MMC_DRIVERS_REMOTE_REMOTE_H
 #define MMC_DRIVERS_REMOTE_REMOTE_H

@@ -4,7 +4,7 @@
  * order of landing of its own (core/plan/landing.h), at which its user looks. From the
  * bits that the runner sets in shared memory they learn which chunks are new: these are
  * copied out of the bounce, if they are in one, and then they are present for the user, too.
- * What the runner says cannot be taken back: each chunk is taken once.
+ * Each chunk lands once: a runner that clears a bit, or sets it again, changes nothing.
  *
  * The caller of each function holds the progress lock.
  */

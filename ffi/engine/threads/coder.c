@@ -106,7 +106,7 @@ static int refuse(struct mmc_coder *coder, int error)
 
 int mmc_coder_start(struct mmc_engine *engine)
 {
-	/* Nobody need read what tells of edges alone. */
+	/* An edge-triggered descriptor wakes a sleeper again without having been read. */
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
 	struct mmc_threads *threads = engine->threads;
 	struct mmc_coder *coder;
@@ -176,7 +176,7 @@ struct mmc_coder_task *mmc_coder_take(struct mmc_coder *coder)
 {
 	uint32_t nended = atomic_load(&coder->nended);
 
-	/* Awake, the holder needs no waking. */
+	/* A holder that calls this is awake, and need not be woken. */
 	if (atomic_load_explicit(&coder->armed, memory_order_relaxed) !=
 	    MMC_CODER_NOBODY)
 		atomic_store_explicit(&coder->armed, MMC_CODER_NOBODY,

@@ -25,7 +25,7 @@ struct mmc_request;
 /* Tasks of the ring: the groups that a few spans can have ready at the same time. */
 #define MMC_CODER_TASKS 32
 
-/* Who sleeps, or is about to, and is to be woken when a group was mended. */
+/* The thread that sleeps, or is about to, and that the coder wakes when it has mended a group. */
 enum mmc_coder_sleeper {
 	MMC_CODER_NOBODY,
 	MMC_CODER_LEADER,
