@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A proxy carries out operations as this process's engine would, and its end is noticed. */
 #include <mpimcast/proxy.h>
+#include <signal.h>
+#include <sys/prctl.h>
 
 #include "membership.h"
 #include "offloaded.h"
@@ -311,6 +313,43 @@ static void names(void)
 	CHECK(strstr(mmc_last_error(), "no proxy") != NULL);
 }
 
+static int
+	forked[2]; /* a pipe, into which a child of the proxy writes a byte */
+
+/* Has a child keep all descriptors of this process open for as long as that exists. */
+static void fork_child(int number)
+{
+	(void)number;
+	if (fork() != 0)
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (write(forked[1], "", 1) == 1)
+		for (;;)
+			pause();
+	_exit(1);
+}
+
+/* A proxy detaches a rank once, though a child that it forked has the rank's socket. */
+static void forks(void)
+{
+	struct job job = { .nranks = 2, .proxied = 3 };
+	char byte;
+
+	CHECK_EQ(pipe(forked), 0);
+	signal(SIGUSR1, fork_child);
+	fork_proxy();
+	open_job(&job);
+	kill(proxy_pid, SIGUSR1);
+	CHECK_EQ(read(forked[0], &byte, 1), 1);
+	close_job(&job);
+	for (uint32_t round = 0; round < 3; round++) {
+		open_job(&job);
+		gather(&job, round, 5000);
+		close_job(&job);
+	}
+	kill_proxy();
+}
+
 /* A proxy whose ranks have gone leaves their groups, though it has nothing to do. */
 static void leaves_groups(void)
 {
@@ -332,4 +371,4 @@ CHECK_MAIN(CHECK_TEST(gathers), CHECK_TEST(gathers_blocks_apart),
 	   CHECK_TEST(starts_many_at_once), CHECK_TEST(needs_no_thread),
 	   CHECK_TEST(cancels), CHECK_TEST(killed), CHECK_TEST(stopped),
 	   CHECK_TEST(cancelled_after_the_end), CHECK_TEST(patient),
-	   CHECK_TEST(names), CHECK_TEST(leaves_groups))
+	   CHECK_TEST(names), CHECK_TEST(forks), CHECK_TEST(leaves_groups))
