@@ -85,9 +85,15 @@ void mmc_machine_doze(uint64_t limit_ns)
 
 	*TIMER = limit < UINT64_MAX - now ? now + limit : UINT64_MAX;
 	mmc_machine_sleep(0);
+	/*
+	 * The bytes are read while the interrupt is claimed: a byte that comes after the
+	 * last look at the line then makes it pend again. Were it claimed later, that
+	 * byte's interrupt would be taken for the ones before, and the line, whose only
+	 * byte nobody reads, would take no other.
+	 */
+	source = *PLIC_CLAIM;
 	while (UART_STATUS & UART_RECEIVED)
 		(void)UART_DATA;
-	source = *PLIC_CLAIM;
 	if (source != 0)
 		*PLIC_CLAIM = source;
 }

@@ -34,8 +34,10 @@ def build() -> Path:
     return folder
 
 
-def execute(name: str, *parameters: int, limit_s: float, counted: bool = False) -> str:
-    """Run a program on the emulated machine, and return what it prints.
+def command(name: str, *parameters: int) -> list[str | Path]:
+    """Return the command that runs a program on the emulated machine.
+
+    The machine's serial line is the command's input and output.
 
     Parameters
     ----------
@@ -43,24 +45,34 @@ def execute(name: str, *parameters: int, limit_s: float, counted: bool = False) 
         The program's source file, without its suffix.
     *parameters
         The words that it finds at ``mmc_parameters``.
+    """
+    at = MEMORY_AT + MEMORY_MBYTES * 2**20 - PARAMETERS_BYTES
+    words: list[str | Path] = [
+        *(require_tool("qemu-system-riscv64"), "-machine", "virt", "-bios", "none"),
+        *("-m", f"{MEMORY_MBYTES}M", "-display", "none", "-monitor", "none"),
+        *("-serial", "stdio", "-kernel", build() / f"{name}.elf"),
+    ]
+    for index, value in enumerate(parameters):
+        loaded = f"loader,addr={at + 8 * index},data={value},data-len=8"
+        words += ["-device", loaded]
+    return words
+
+
+def execute(name: str, *parameters: int, limit_s: float, counted: bool = False) -> str:
+    """Run a program on the emulated machine, and return what it prints.
+
+    Parameters
+    ----------
+    name, *parameters
+        See `command`.
     limit_s
         After how many seconds the test fails.
     counted
         Whether each instruction takes a nanosecond, so that the processor's counters
         of instructions and cycles count these.
     """
-    at = MEMORY_AT + MEMORY_MBYTES * 2**20 - PARAMETERS_BYTES
-    command: list[str | Path] = [
-        *(require_tool("qemu-system-riscv64"), "-machine", "virt", "-bios", "none"),
-        *("-m", f"{MEMORY_MBYTES}M", "-display", "none", "-monitor", "none"),
-        *("-serial", "stdio", "-kernel", build() / f"{name}.elf"),
-    ]
-    if counted:
-        command += ["-icount", "shift=0,sleep=off"]
-    for index, value in enumerate(parameters):
-        loaded = f"loader,addr={at + 8 * index},data={value},data-len=8"
-        command += ["-device", loaded]
-    return run(command, limit_s=limit_s)
+    counting = ("-icount", "shift=0,sleep=off") if counted else ()
+    return run([*command(name, *parameters), *counting], limit_s=limit_s)
 
 
 def section_bytes(name: str) -> dict[str, int]:

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Shows a word and looks at the host's, round by round, until the machine is ended. */
+#include "fences.h"
+
+#include "firmware/machine.h"
+#include "firmware/nic.h"
+#include "offload/ring.h"
+
+int main(void)
+{
+	struct fences *fences = (struct fences *)&mmc_nic;
+
+	for (uint32_t round = 1;; round++) {
+		while (mmc_ring_see(&fences->began) != round)
+			;
+		mmc_ring_show(&fences->firmware, round);
+		fences->seen = mmc_ring_see(&fences->host);
+		mmc_ring_show(&fences->ended, round);
+	}
+}
