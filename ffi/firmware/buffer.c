@@ -73,14 +73,20 @@ static void register_with_harts(struct mmc_adapter *adapter,
 /* Waits until no hart uses the buffer; one that goes on to do so has stopped. */
 static void deregister_with_harts(struct mmc_adapter *adapter)
 {
-	uint64_t until_ns = mmc_machine_now_ns() + mmc_nic_patience_ns(adapter);
+	uint64_t before_ns = mmc_machine_now_ns();
+	uint64_t waited_ns = 0;
 
 	for (uint32_t i = 1; i < mmc_nic.nqueues; i++)
 		mmc_hart_deregister(adapter->inlets[i].hart);
 	for (uint32_t i = 1; i < mmc_nic.nqueues; i++)
 		while (!mmc_hart_has_let_go(adapter->inlets[i].hart)) {
+			uint64_t now_ns = mmc_machine_now_ns();
+
 			mmc_nic_relay();
-			if (mmc_machine_now_ns() < until_ns)
+			waited_ns +=
+				mmc_nic_lapse_ns(adapter, before_ns, now_ns);
+			before_ns = now_ns;
+			if (waited_ns < mmc_nic_patience_ns(adapter))
 				continue;
 			mmc_nic_stop(adapter, i);
 			break;

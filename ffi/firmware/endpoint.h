@@ -9,6 +9,7 @@
 #include "firmware/hart.h"
 #include "firmware/nic.h"
 #include "offload/ring.h"
+#include "support/bits.h"
 
 /* A ring of events from the device, or from another hart, which the first hart polls. */
 struct mmc_inlet {
@@ -19,6 +20,8 @@ struct mmc_inlet {
 	bool behind;
 	uint32_t nseen;
 	uint64_t seen_ns;
+	uint64_t
+		waited_ns; /* for it to take in anything: see mmc_nic_lapse_ns() */
 };
 
 struct mmc_adapter {
@@ -57,6 +60,18 @@ static inline uint32_t mmc_nic_nslots(void)
 static inline uint64_t mmc_nic_patience_ns(const struct mmc_adapter *adapter)
 {
 	return adapter->endpoint.timeout_ns / 4;
+}
+
+/*
+ * Returns how much the time between two looks at a hart counts of the time for which it may
+ * do nothing. Much more than the looks are apart means that the whole machine has stood
+ * still, as under a debugger: the hart that goes on first must not blame the others.
+ */
+static inline uint64_t mmc_nic_lapse_ns(const struct mmc_adapter *adapter,
+					uint64_t before_ns, uint64_t now_ns)
+{
+	return mmc_min_u64(now_ns - before_ns,
+			   mmc_nic_patience_ns(adapter) / 4);
 }
 
 /* Returns the offset of the ABI that memory has. */

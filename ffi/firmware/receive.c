@@ -155,12 +155,13 @@ static void watch(struct mmc_adapter *adapter)
 			__atomic_load_n(&ring->nconsumed, __ATOMIC_RELAXED);
 		bool behind = mmc_ring_see(&ring->nproduced) != nconsumed;
 
-		if (behind && inlet->behind && nconsumed == inlet->nseen) {
-			if (now_ns - inlet->seen_ns >
-			    mmc_nic_patience_ns(adapter))
-				mmc_nic_stop(adapter, i);
-			continue;
-		}
+		if (behind && inlet->behind && nconsumed == inlet->nseen)
+			inlet->waited_ns += mmc_nic_lapse_ns(
+				adapter, inlet->seen_ns, now_ns);
+		else
+			inlet->waited_ns = 0;
+		if (inlet->waited_ns > mmc_nic_patience_ns(adapter))
+			mmc_nic_stop(adapter, i);
 		inlet->behind = behind;
 		inlet->nseen = nconsumed;
 		inlet->seen_ns = now_ns;

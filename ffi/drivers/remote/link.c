@@ -17,7 +17,7 @@
 /* How often a host that does not sleep looks whether its runner still exists. */
 #define LOOK_NS (10 * MMC_MS_NS)
 
-/* How often a host beats in the time after which a silent runner counts as stopped. */
+/* How often a host looks for a beat in the time after which its runner counts as stopped. */
 #define BEATS 4
 
 void mmc_link_close(struct mmc_link *link)
@@ -57,17 +57,21 @@ static void look(struct mmc_link *link, uint64_t wait_ns)
 		link->broken = true;
 }
 
-/* Beats, once the runner has repeated the beat before; else gives it up in time. */
+/*
+ * Beats, once the runner has repeated the beat before; gives it up after a number of looks.
+ * Time alone says nothing: where both have stood still, as in a suspended container, the
+ * host may go on first.
+ */
 static void beat(struct mmc_link *link, uint64_t now_ns)
 {
 	struct mmc_offload_bridge *bridge = link->bridge;
 
 	if (mmc_ring_see(&bridge->runner_beat) == bridge->host_beat) {
-		link->silent_ns = now_ns + link->timeout_ns;
+		link->nmissed = 0;
 		mmc_ring_show(&bridge->host_beat, bridge->host_beat + 1);
 		if (mmc_ring_must_ring(&bridge->commands))
 			mmc_descriptor_wake(link->runner_fd);
-	} else if (now_ns >= link->silent_ns) {
+	} else if (++link->nmissed == BEATS) {
 		link->broken = true;
 	}
 	link->beat_ns = now_ns + link->timeout_ns / BEATS;
@@ -151,22 +155,31 @@ static bool is_answered(const struct mmc_offload_mailbox *mailbox)
 	return mmc_ring_see(&mailbox->nanswered) == mailbox->ncalled;
 }
 
-/* Sleeps until the call is answered; gives the runner up if that takes too long. */
+/*
+ * Sleeps until the call is answered; gives the runner up if that takes too long. A sleep that
+ * lasts longer than it should counts as long as it should: see beat().
+ */
 static void await_answer(struct mmc_link *link, uint64_t takes_ns)
 {
 	const struct mmc_offload_mailbox *mailbox = &link->bridge->mailbox;
-	uint64_t until_ns = mmc_clock_now_ns() + takes_ns + link->timeout_ns;
+	uint64_t left_ns = takes_ns + link->timeout_ns;
+	uint64_t before_ns = mmc_clock_now_ns();
 
 	while (!is_answered(mailbox) && !link->broken) {
-		uint64_t now_ns = mmc_clock_now_ns();
+		uint64_t sleep_ns =
+			mmc_min_u64(left_ns, link->timeout_ns / BEATS);
+		uint64_t now_ns;
 
 		mmc_link_arm(link);
 		if (is_answered(mailbox))
 			return;
-		if (now_ns >= until_ns)
+		if (left_ns == 0)
 			link->broken = true;
 		else
-			look(link, until_ns - now_ns);
+			look(link, sleep_ns);
+		now_ns = mmc_clock_now_ns();
+		left_ns -= mmc_min_u64(now_ns - before_ns, sleep_ns);
+		before_ns = now_ns;
 	}
 }
 

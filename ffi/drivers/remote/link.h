@@ -25,8 +25,8 @@ struct mmc_link {
 	uint64_t looked_ns;  /* the last look whether the runner exists */
 	uint32_t ninflight;  /* operations that the runner has */
 	uint32_t nshown;     /* the bridge's count when it was last read */
-	uint64_t beat_ns;    /* when to beat next */
-	uint64_t silent_ns;  /* when to give up waiting for a beat */
+	uint64_t beat_ns;    /* when to beat, or look for a beat, next */
+	uint32_t nmissed;    /* looks since the last beat that was repeated */
 	bool broken;	     /* the runner has ended, or does not answer */
 };
 
