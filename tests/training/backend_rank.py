@@ -7,6 +7,7 @@ train as one process does.
 
 from __future__ import annotations
 
+import faulthandler
 import itertools
 
 import cases
@@ -165,6 +166,7 @@ def parallel(rank: int, nranks: int) -> None:
 
 def main() -> None:
     """Run all checks."""
+    faulthandler.dump_traceback_later(cases.HANGS_S, exit=True)
     torch.set_num_threads(1)
     dist.init_process_group("mpimcast")
     rank, nranks = dist.get_rank(), dist.get_world_size()

@@ -12,6 +12,9 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 WIDTH, DEPTH, BATCH = 37, 3, 72
 
+# After so long a rank says where it hangs, and ends: sooner than its test ends it.
+HANGS_S = 200
+
 
 @dataclass(frozen=True)
 class Case:

@@ -7,6 +7,7 @@ the names of cases, all by default.
 
 from __future__ import annotations
 
+import faulthandler
 import sys
 
 import cases
@@ -81,6 +82,7 @@ def alone(case: Case) -> dict[str, torch.Tensor]:
 
 def main() -> None:
     """Train all cases in all ways, and compare."""
+    faulthandler.dump_traceback_later(cases.HANGS_S, exit=True)
     torch.set_num_threads(1)
     four = MPI.COMM_WORLD.Get_size() == 4
     chosen = [name for name in sys.argv[1:] or CASES if four or not CASES[name].hybrid]
