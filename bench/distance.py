@@ -24,7 +24,7 @@ import numpy as np
 from bench.jobs import job
 from bench.jobs.contenders import OPENMPI, Contender
 from bench.jobs.measurement import Measurement, Network
-from bench.jobs.payload import MESSAGE
+from bench.jobs.payload import MESSAGE, MESSAGES
 from bench.jobs.setup import Setup, Task
 from bench.page.units import ms, size
 from bench.testbed import host
@@ -160,7 +160,7 @@ def cases(options: argparse.Namespace, collective: str) -> Iterator[Case]:
                 distance = Distance(round_trip_ms, loss, options.loss_period)
                 for nbytes in options.sizes:
                     for nranks in options.ranks:
-                        if collective != MESSAGE or nranks == 2:
+                        if collective not in MESSAGES or nranks == 2:
                             yield Case(collective, nranks, nbytes, rate_mbit, distance)
 
 

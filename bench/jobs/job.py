@@ -22,14 +22,14 @@ from typing import Any
 from bench.jobs.contenders import ROOT, Contender
 from bench.jobs.machine import machine
 from bench.jobs.measurement import Measurement
-from bench.jobs.payload import MESSAGE, STEPS, gathered_bytes
+from bench.jobs.payload import MESSAGES, STEPS, gathered_bytes
 from bench.jobs.reading import differences, read
 from bench.jobs.setup import Setup, Task
 from bench.testbed.program import Program
 
 PROGRAM = Path(__file__).with_name("ranks.py")
 TRAINING = Path(__file__).with_name("training_ranks.py")
-MESSAGES = Path(__file__).with_name("messages.py")
+MESSENGERS = Path(__file__).with_name("messages.py")
 _LIMIT_S = 180
 _POLL_S = 0.2  # how often to check whether the launcher has ended
 
@@ -111,8 +111,8 @@ def check_links(measurement: Measurement) -> None:
 def _program(tasks: Sequence[Task]) -> Path:
     """Return the program of the ranks that can carry out these tasks."""
     kinds = {task.collective for task in tasks}
-    if MESSAGE in kinds:
-        return MESSAGES
+    if kinds & set(MESSAGES):
+        return MESSENGERS
     return TRAINING if kinds & set(STEPS) else PROGRAM
 
 

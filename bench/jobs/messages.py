@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from mpi4py import MPI
 
+from bench.jobs.payload import POSTED
 from bench.jobs.ranks import Reporter, arguments, measure, versions, world_of
 from mpimcast.cli.bench.workload import Pattern
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from mpimcast.requests import Request
 
 SENDER, RECEIVER = 0, 1
 
@@ -92,6 +95,10 @@ class Sdr:
         """Receive a message."""
         self._pair.Recv(message)
 
+    def post(self, message: NDArray[np.uint8]) -> Request:
+        """Begin to receive a message."""
+        return self._pair.Irecv(message)
+
     def stats(self) -> dict[str, int]:
         """Return this rank's counters."""
         counted: dict[str, int] = self._pair.stats()
@@ -130,16 +137,63 @@ class Message:
         channel.send(self._message)
         return begin_s
 
+    def finish(self, channel: Channel) -> None:
+        """End what was begun for messages to come."""
+
     def wrong_bytes(self) -> int:
         """Return how many bytes are wrong."""
         return self._pattern.wrong_bytes(SENDER, self._number, self._message)
 
 
-def open_channel(world: MPI.Intracomm, transport: str, interface: str) -> Channel:
+class PostedMessage(Message):
+    """A message whose receiver posts its buffer before the message before it arrives.
+
+    Parameters
+    ----------
+    world
+        The two ranks.
+    nbytes
+        The length of each message.
+    pair
+        What carries all of them.
+    """
+
+    def __init__(self, world: MPI.Intracomm, nbytes: int, pair: Sdr) -> None:
+        super().__init__(world, nbytes)
+        self._pair = pair
+        self._next = np.zeros(nbytes, np.uint8)
+        self._posted = pair.post(self._next) if self._rank == RECEIVER else None
+
+    def run(self, channel: Channel) -> float | None:
+        """Send the message; or post the next one, and wait for this one."""
+        if self._posted is None:
+            return super().run(channel)
+        arriving = self._posted
+        self._message, self._next = self._next, self._message
+        self._posted = self._pair.post(self._next)
+        arriving.wait()
+        return None
+
+    def finish(self, channel: Channel) -> None:
+        """Send a last message, since its buffer is posted."""
+        if self._posted is None:
+            super().run(channel)
+        else:
+            self._posted.wait()
+
+
+def open_channel(world: MPI.Intracomm, transport: str, interface: str) -> Tcp | Sdr:
     """Connect the ranks: by TCP if the MPI library's own transport is meant."""
     if transport == "library":
         return Tcp(world, interface)
     return Sdr(world)
+
+
+def messages(kind: str, nbytes: int, world: MPI.Intracomm, channel: Channel) -> Message:
+    """Return the messages of a kind; a TCP connection's buffers are always posted."""
+    if kind == POSTED and isinstance(channel, Sdr):
+        return PostedMessage(world, nbytes, channel)
+    return Message(world, nbytes)
 
 
 def main() -> None:
@@ -148,10 +202,11 @@ def main() -> None:
     world = world_of(options)
     reporter = Reporter(options.socket, world.rank)
     channel: Any = open_channel(world, options.transport, options.interface)
-    found = [
-        measure(world, channel, Message(world, nbytes), iterations, reporter)
-        for _, nbytes, iterations in json.loads(options.tasks)
-    ]
+    found = []
+    for kind, nbytes, iterations in json.loads(options.tasks):
+        work = messages(kind, nbytes, world, channel)
+        found.append(measure(world, channel, work, iterations, reporter))
+        work.finish(channel)
     reporter.send(state="result", found=found, versions=versions(world))
     channel.close()
 

@@ -10,8 +10,10 @@ STEP, MIXED = "FSDP2-step", "FSDP2-step-mixed"
 STEPS = (STEP, MIXED)
 LAYERS = 4
 
-# A message from one rank to another: not a collective, but measured as one is.
-MESSAGE = "message"
+# A message from one rank to another: not a collective, but measured as one is. A posted
+# one's receiver posts the buffer before the message before it arrives.
+MESSAGE, POSTED = "message", "posted-message"
+MESSAGES = (MESSAGE, POSTED)
 
 # How many blocks of each other rank a host has to receive, beside those gathered, to
 # reduce them.
@@ -27,7 +29,7 @@ def payload_bytes(
     ----------
     collective
         mpi4py's name. Collectives whose names have a ``+`` between them run at the same
-        time, and a host receives as much for each. Or STEP, MIXED or MESSAGE.
+        time, and a host receives as much for each. Or one of STEPS or of MESSAGES.
     nranks
         The number of ranks.
     block_bytes
