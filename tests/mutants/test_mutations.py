@@ -27,7 +27,7 @@ class Copy:
         self._sources = folder / "ffi"
         self._build = folder / "build"
         shutil.copytree(ROOT / "ffi", self._sources)
-        for tests in ("c", "firmware/adapter"):
+        for tests in ("c", "firmware"):
             shutil.copytree(ROOT / "tests" / tests, folder / "tests" / tests)
         settings = {
             "CMAKE_MAKE_PROGRAM": require_tool("ninja"),
