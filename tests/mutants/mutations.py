@@ -47,7 +47,6 @@ RING = "offload/ring.h"
 SERVER = "server/server.c"
 CALLS = "server/calls.c"
 MEETING = "offload/meeting.c"
-LINK = "drivers/remote/link.c"
 ATTACH = "drivers/remote/attach.c"
 PROXY = "proxy/proxy.c"
 REQUESTS = "engine/remote/requests.c"
@@ -198,34 +197,6 @@ MUTATIONS = (
         "proxy_test",
     ),
     Mutation(
-        "a host notices that its runner has ended",
-        LINK,
-        "		link->broken = true;\n}\n\n/*\n * Beats",
-        "		link->broken = false;\n}\n\n/*\n * Beats",
-        "proxy_test",
-    ),
-    Mutation(
-        "a host notices that its runner stands still",
-        LINK,
-        "++link->nmissed == BEATS",
-        "false",
-        "proxy_test",
-    ),
-    Mutation(
-        "a pause of host and runner is one look that a beat has missed",
-        LINK,
-        "++link->nmissed == BEATS",
-        "++link->nmissed == 1",
-        "link_test",
-    ),
-    Mutation(
-        "a pause of host and runner is not the time that a call may take",
-        LINK,
-        "mmc_min_u64(now_ns - before_ns, sleep_ns)",
-        "mmc_min_u64(now_ns - before_ns, left_ns)",
-        "link_test",
-    ),
-    Mutation(
         "a proxy detaches a rank once",
         PROXY,
         "	epoll_ctl(proxy->epoll_fd, EPOLL_CTL_DEL,",
@@ -281,13 +252,6 @@ MUTATIONS = (
         "mmc_ring_must_ring(&bridge->completions)",
         "false",
         "display_test",
-    ),
-    Mutation(
-        "who arms itself looks once more for bits",
-        LINK,
-        "	       mmc_ring_see(&link->bridge->nshown) != link->nshown;",
-        "	       false;",
-        "remote_landing_test",
     ),
     Mutation(
         "only bits of chunks count",

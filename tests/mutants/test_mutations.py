@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from coders import CODERS
+from links import LINKS
 from mutations import MUTATIONS, Mutation
 from support import ROOT, TIMED_OUT, require_tool, run, run_unchecked
 
@@ -17,7 +18,7 @@ PROGRAM_LIMIT_S = 40
 
 pytestmark = pytest.mark.long
 
-ALL = (*MUTATIONS, *CODERS)
+ALL = (*MUTATIONS, *LINKS, *CODERS)
 
 
 class Copy:
