@@ -69,7 +69,7 @@ def pytest_collection_modifyitems(
     """Skip slow tests and those marked ``long`` unless an option includes them."""
     if config.getoption("--long"):
         return
-    slow = set() if config.getoption("--slow") else support.slow_tests()
+    slow = set() if config.getoption("--slow") else {*support.slow_tests()}
     for item in items:
         name = item.nodeid.partition("[")[0]
         if item.get_closest_marker("long"):

@@ -38,10 +38,10 @@ def choose_seed() -> int:
     return int(os.environ.setdefault("MPIMCAST_TEST_SEED", str(int(time.time()))))
 
 
-def slow_tests() -> set[str]:
+def slow_tests() -> list[str]:
     """Return the tests of ``tests/slow.txt``, by their names in pytest."""
     lines = (ROOT / "tests/slow.txt").read_text(encoding="utf-8").splitlines()
-    return {line for line in lines if not line.startswith("#")}
+    return [line for line in lines if not line.startswith("#")]
 
 
 def find_tool(name: str) -> str | None:

@@ -29,7 +29,7 @@ from bench.testbed.program import Program
 
 PROGRAM = Path(__file__).with_name("ranks.py")
 TRAINING = Path(__file__).with_name("training_ranks.py")
-MESSENGERS = Path(__file__).with_name("messages.py")
+MESSAGING = Path(__file__).with_name("messages.py")
 _LIMIT_S = 180
 _POLL_S = 0.2  # how often to check whether the launcher has ended
 
@@ -112,7 +112,7 @@ def _program(tasks: Sequence[Task]) -> Path:
     """Return the program of the ranks that can carry out these tasks."""
     kinds = {task.collective for task in tasks}
     if kinds & set(MESSAGES):
-        return MESSENGERS
+        return MESSAGING
     return TRAINING if kinds & set(STEPS) else PROGRAM
 
 

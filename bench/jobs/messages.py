@@ -138,7 +138,7 @@ class Message:
         return begin_s
 
     def finish(self, channel: Channel) -> None:
-        """End what was begun for messages to come."""
+        """Complete receives that were posted for further messages."""
 
     def wrong_bytes(self) -> int:
         """Return how many bytes are wrong."""
@@ -146,7 +146,7 @@ class Message:
 
 
 class PostedMessage(Message):
-    """A message whose receiver posts its buffer before the message before it arrives.
+    """A message whose buffer was posted before the previous message arrived.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ class PostedMessage(Message):
     nbytes
         The length of each message.
     pair
-        What carries all of them.
+        The pair that carries all messages.
     """
 
     def __init__(self, world: MPI.Intracomm, nbytes: int, pair: Sdr) -> None:
@@ -165,7 +165,7 @@ class PostedMessage(Message):
         self._posted = pair.post(self._next) if self._rank == RECEIVER else None
 
     def run(self, channel: Channel) -> float | None:
-        """Send the message; or post the next one, and wait for this one."""
+        """Send the message; or post the buffer of the next, and wait for this one."""
         if self._posted is None:
             return super().run(channel)
         arriving = self._posted
@@ -175,7 +175,7 @@ class PostedMessage(Message):
         return None
 
     def finish(self, channel: Channel) -> None:
-        """Send a last message, since its buffer is posted."""
+        """Send one more message, for which the receiver has posted a buffer."""
         if self._posted is None:
             super().run(channel)
         else:
@@ -190,7 +190,7 @@ def open_channel(world: MPI.Intracomm, transport: str, interface: str) -> Tcp | 
 
 
 def messages(kind: str, nbytes: int, world: MPI.Intracomm, channel: Channel) -> Message:
-    """Return the messages of a kind; a TCP connection's buffers are always posted."""
+    """Return messages of a kind; over TCP the kernel's buffers are always posted."""
     if kind == POSTED and isinstance(channel, Sdr):
         return PostedMessage(world, nbytes, channel)
     return Message(world, nbytes)

@@ -10,8 +10,8 @@ STEP, MIXED = "FSDP2-step", "FSDP2-step-mixed"
 STEPS = (STEP, MIXED)
 LAYERS = 4
 
-# A message from one rank to another: not a collective, but measured as one is. A posted
-# one's receiver posts the buffer before the message before it arrives.
+# A message from one rank to another is no collective, but is measured as one. The
+# receiver of posted messages posts each buffer before the previous message arrives.
 MESSAGE, POSTED = "message", "posted-message"
 MESSAGES = (MESSAGE, POSTED)
 

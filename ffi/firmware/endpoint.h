@@ -20,8 +20,7 @@ struct mmc_inlet {
 	bool behind;
 	uint32_t nseen;
 	uint64_t seen_ns;
-	uint64_t
-		waited_ns; /* for it to take in anything: see mmc_nic_lapse_ns() */
+	uint64_t waited_ns; /* without progress: see mmc_nic_lapse_ns() */
 };
 
 struct mmc_adapter {
@@ -63,9 +62,9 @@ static inline uint64_t mmc_nic_patience_ns(const struct mmc_adapter *adapter)
 }
 
 /*
- * Returns how much the time between two looks at a hart counts of the time for which it may
- * do nothing. Much more than the looks are apart means that the whole machine has stood
- * still, as under a debugger: the hart that goes on first must not blame the others.
+ * Returns how much of the time between two looks at a hart is taken off the patience with it:
+ * a quarter of the patience at most. A longer gap means that the whole machine has stood
+ * still, as under a debugger, and that the first hart has merely run before the others.
  */
 static inline uint64_t mmc_nic_lapse_ns(const struct mmc_adapter *adapter,
 					uint64_t before_ns, uint64_t now_ns)

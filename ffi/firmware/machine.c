@@ -86,10 +86,10 @@ void mmc_machine_doze(uint64_t limit_ns)
 	*TIMER = limit < UINT64_MAX - now ? now + limit : UINT64_MAX;
 	mmc_machine_sleep(0);
 	/*
-	 * The bytes are read while the interrupt is claimed: a byte that comes after the
-	 * last look at the line then makes it pend again. Were it claimed later, that
-	 * byte's interrupt would be taken for the ones before, and the line, whose only
-	 * byte nobody reads, would take no other.
+	 * The interrupt is claimed before the bytes are read, so that a byte that arrives
+	 * after the last read raises another interrupt. If it were claimed afterwards, the
+	 * claim would also consume the interrupt of that byte. The byte would stay in the
+	 * serial line, which holds only one, and no further bell could be rung.
 	 */
 	source = *PLIC_CLAIM;
 	while (UART_STATUS & UART_RECEIVED)

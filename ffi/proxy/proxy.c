@@ -185,7 +185,7 @@ static void detach(struct mmc_proxy *proxy, struct mmc_attachment *attachment)
 	while (*at != attachment)
 		at = &(*at)->next;
 	*at = attachment->next;
-	/* If a child that was forked has the socket, too, closing it does not end the watch. */
+	/* Closing a socket does not remove it from epoll while a forked child holds it, too. */
 	epoll_ctl(proxy->epoll_fd, EPOLL_CTL_DEL, attachment->socket, NULL);
 	proxy->service->close(attachment);
 }

@@ -18,7 +18,7 @@
 #define CHUNK_BYTES_MAX 1500
 #define ROUNDS 60
 
-/* The size of chunks that take the coder a while, and the byte that then replaces theirs. */
+/* Chunks of this size keep the coder busy for a while; a test then fills them with MARK. */
 #define LARGE_BYTES 60000u
 #define MARK 0xee
 

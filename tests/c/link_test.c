@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A host tells a runner that stands still from a pause of both. */
+/* A host gives up a runner that has stopped, but not one that was paused together with it. */
 #include "drivers/remote/link.h"
 
 #include <mpimcast/mmc.h>
@@ -16,7 +16,7 @@
 #include "offload/ring.h"
 #include "support/clock.h"
 
-/* Longer than a busy machine lets a process wait that has something to do. */
+/* Even on a busy machine a process that can run does not wait for so long. */
 #define TIMEOUT_NS (4 * MMC_S_NS)
 #define BODY_BYTES 64
 
@@ -51,7 +51,7 @@ static void close_link(void)
 	close(runner_socket);
 }
 
-/* However long nobody looked, a runner is given up only after it has missed some looks. */
+/* A runner is given up after four looks at a missing beat, however far apart they are. */
 static void beats(void)
 {
 	struct mmc_link *link = &link_to_runner;
@@ -93,7 +93,7 @@ static void pause_and_answer(pid_t host)
 	while (mmc_ring_see(&bridge->completions.armed) == 0)
 		;
 	kill(host, SIGSTOP);
-	/* What is left of a sleep would follow the pause, if nothing ended it. */
+	/* The bell ends the host's sleep; else the kernel would resume it after the pause. */
 	ring();
 	usleep(TIMEOUT_NS / 1000 + 1000);
 	kill(host, SIGCONT);

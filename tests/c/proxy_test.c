@@ -313,10 +313,9 @@ static void names(void)
 	CHECK(strstr(mmc_last_error(), "no proxy") != NULL);
 }
 
-static int
-	forked[2]; /* a pipe, into which a child of the proxy writes a byte */
+static int forked[2]; /* a pipe: the proxy's child writes a byte to it */
 
-/* Has a child keep all descriptors of this process open for as long as that exists. */
+/* Forks a child, which holds all descriptors of its parent until the parent ends. */
 static void fork_child(int number)
 {
 	(void)number;
@@ -329,7 +328,7 @@ static void fork_child(int number)
 	_exit(1);
 }
 
-/* A proxy detaches a rank once, though a child that it forked has the rank's socket. */
+/* A proxy detaches a rank once, even if a child that it has forked holds the rank's socket. */
 static void forks(void)
 {
 	struct job job = { .nranks = 2, .proxied = 3 };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sleeps again and again while bells are rung, and fails if a sleep lasts on although more
- * of them wait.
+ * Sleeps again and again while the host rings bells, and fails if a sleep does not end
+ * although more bells wait.
  */
 #include "firmware/machine.h"
 
-/* How many sleeps bells have to end, which QEMU loads before the start. */
+/* The number of sleeps, which QEMU loads before the start. */
 extern const uint64_t mmc_parameters[1];
 
-/* Bells are rung all the time, so even on a busy machine one comes sooner. */
+/* The host rings all the time, so even on a busy machine a sleep ends sooner. */
 #define LIMIT_NS UINT64_C(20000000000)
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shows a word and looks at the host's, round by round, until the machine is ended. */
+/* Shows a word and then looks at the host's word, in each round; see fences.h. */
 #include "fences.h"
 
 #include "firmware/machine.h"

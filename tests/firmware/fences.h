@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the firmware fences.c and the host's program peer/fences.c share. In each round both
- * show a word, and then look at the other's, as the two sides of a ring do before one of
- * them sleeps: at least one must see what the other has shown.
+ * The memory that the firmware fences.c shares with the host's program peer/fences.c. In each
+ * round each side shows a word and then looks at the other side's word, as the two sides of
+ * a ring do before one of them sleeps. At least one side must see the other's new word.
  */
 #ifndef MMC_TESTS_FENCES_H
 #define MMC_TESTS_FENCES_H

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The firmware's sleep and its rings, on an emulated machine, miss nothing."""
+"""On an emulated machine the firmware misses no bell, and its fences order memory."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import cmake
 import image
 from support import run
 
-# So many sleeps, of which bells end each, that some bell comes at every moment of one.
+# Many sleeps are needed: a bell could be missed only within a few instructions of each.
 SLEEPS = 50_000
 
 
 def test_bells() -> None:
-    """Each sleep ends, though more bells wait than the machine can take at once."""
+    """Each sleep ends while more bells wait than the machine can take in at once."""
     with Path("/dev/zero").open("rb") as bells:
         machine = subprocess.run(
             image.command("bells", SLEEPS),
@@ -28,7 +28,7 @@ def test_bells() -> None:
 
 
 def test_fences() -> None:
-    """Of the machine and the host one sees what the other shows before it looks."""
+    """If machine and host each write and then read, one of them sees the other's."""
     folder = cmake.configure(
         "asan", "MPIMCAST_TESTS=ON", "MPIMCAST_SANITIZE=address,undefined"
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What make test leaves out exists, and leaves something of each kind of test."""
+"""Each name in slow.txt is a test's, and each folder keeps tests that are not slow."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import support
 
 
 def test_each_is_a_test_of_ours() -> None:
-    """Pytest finds each slow test by its name, and it is in order."""
-    lines = (support.ROOT / "tests/slow.txt").read_text(encoding="utf-8").splitlines()
-    tests = [line for line in lines if not line.startswith("#")]
+    """Pytest finds each slow test by its name, and the names are sorted."""
+    tests = support.slow_tests()
     assert tests == sorted(set(tests))
     subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", "-qq", "--slow", *tests],

@@ -12,7 +12,7 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 WIDTH, DEPTH, BATCH = 37, 3, 72
 
-# After so long a rank says where it hangs, and ends: sooner than its test ends it.
+# A rank that runs for so long prints where it hangs, and ends before its test's limit.
 HANGS_S = 200
 
 

@@ -32,7 +32,7 @@ static inline void mmc_losses_add(struct mmc_losses *losses,
 }
 
 /*
- * A rank that has received nothing yet assumes that an eighth of a chunk was lost of 80. If the
+ * A rank that has received nothing yet assumes that it has lost 1/8 of a chunk in 80. If the
  * path loses less than that, needless parity costs little; if it loses more, each loss would
  * cost a round trip.
  */

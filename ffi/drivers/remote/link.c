@@ -17,7 +17,7 @@
 /* How often a host that does not sleep looks whether its runner still exists. */
 #define LOOK_NS (10 * MMC_MS_NS)
 
-/* How often a host looks for a beat in the time after which its runner counts as stopped. */
+/* A host gives its runner up after so many looks, spread over the timeout, at a missing beat. */
 #define BEATS 4
 
 void mmc_link_close(struct mmc_link *link)
@@ -58,9 +58,9 @@ static void look(struct mmc_link *link, uint64_t wait_ns)
 }
 
 /*
- * Beats, once the runner has repeated the beat before; gives it up after a number of looks.
- * Time alone says nothing: where both have stood still, as in a suspended container, the
- * host may go on first.
+ * Beats, if the runner has repeated the previous beat. If it has not at BEATS looks in a row,
+ * the host gives the runner up. Time alone proves nothing: when a suspended container is
+ * resumed, the host may run before its runner does.
  */
 static void beat(struct mmc_link *link, uint64_t now_ns)
 {
@@ -156,8 +156,8 @@ static bool is_answered(const struct mmc_offload_mailbox *mailbox)
 }
 
 /*
- * Sleeps until the call is answered; gives the runner up if that takes too long. A sleep that
- * lasts longer than it should counts as long as it should: see beat().
+ * Sleeps until the call is answered; gives the runner up if that takes too long. Of a sleep
+ * only the time that was asked for counts, since a pause of the machine prolongs it.
  */
 static void await_answer(struct mmc_link *link, uint64_t takes_ns)
 {

@@ -26,8 +26,8 @@ struct mmc_link {
 	uint32_t ninflight;  /* operations that the runner has */
 	uint32_t nshown;     /* the bridge's count when it was last read */
 	uint64_t beat_ns;    /* when to beat, or look for a beat, next */
-	uint32_t nmissed;    /* looks since the last beat that was repeated */
-	bool broken;	     /* the runner has ended, or does not answer */
+	uint32_t nmissed; /* looks at which the latest beat was not repeated */
+	bool broken;	  /* the runner has ended, or does not answer */
 };
 
 /* A call: see enum mmc_offload_call_kind. */

@@ -74,8 +74,8 @@ static void become_qemu(int memory_fd, int bells, int words, const char *image,
 	snprintf(mbytes, sizeof(mbytes), "%lluM",
 		 (unsigned long long)(MACHINE_BYTES >> 20));
 	/*
-	 * To QEMU 7.2 the fences of a machine that can have one hart only mean nothing. The
-	 * device looks at the same memory, so each machine can have two.
+	 * QEMU 7.2 ignores fences if a machine can have only one hart. But the device shares
+	 * memory with that hart, so the machine is declared to have room for a second one.
 	 */
 	snprintf(harts, sizeof(harts), "%u,maxcpus=%u", nharts,
 		 nharts > 2 ? nharts : 2);

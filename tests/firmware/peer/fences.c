@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shares memory with the firmware in the file IMAGE, that of firmware/fences.c, and counts
- * in how many of many rounds neither has seen what the other has shown: `fences IMAGE`.
+ * `fences IMAGE` runs the firmware in the file IMAGE, which was built from
+ * firmware/fences.c, shares memory with it, and prints in how many rounds neither side has
+ * seen the word that the other side has shown.
  */
 #include "firmware/fences.h"
 
@@ -13,10 +14,10 @@
 
 #define NROUNDS 200000
 
-/* The firmware takes some time to notice that a round has begun: the host shows by then. */
+/* The host waits until the firmware has noticed that a round has begun: up to so many turns. */
 #define SPINS_MAX 512
 
-/* Returns whether neither side has seen the other's word in this round. */
+/* Runs a round. Returns whether neither side has seen the other's new word. */
 static bool both_miss(struct fences *fences, uint32_t round)
 {
 	uint32_t seen;
