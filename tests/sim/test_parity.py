@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from simulated import run, total
+from simulated import HEADER_BYTES, run, total
 
 from mpimcast.cli.sim import simulator as sim
 from mpimcast.cli.sim.command import main
@@ -46,6 +46,25 @@ def test_parity_saves_a_round_trip() -> None:
     assert total(repeated, "lost_chunks") > 0
     assert total(coded, "groups_mended") > total(coded, "lost_chunks") == 0
     assert coded["time_ns"] + trip_ns <= repeated["time_ns"]
+
+
+def test_parity_takes_its_own_time_and_no_more() -> None:
+    """Parity delays no data, not even where windows are full and reports late."""
+    ns_of_a_byte = 80
+    spec = {
+        "nranks": 8,
+        "block_bytes": 1 << 20,
+        "chunk_bytes": 1456,
+        "window_bytes": 1 << 20,
+        "buffer_bytes": 1 << 26,
+        "latency_ns": 6_250_000,
+        "link_mbits": 100,
+        "known_mbits": 100,
+    }
+    plain_ns, coded = run(**spec)["time_ns"], run(**spec, code_data=32, code_parity=1)
+    heard = total(coded, "parity_sent") * 7 // 8
+    most_ns = heard * (1456 + HEADER_BYTES + 100) * ns_of_a_byte
+    assert 0 < coded["time_ns"] - plain_ns < most_ns
 
 
 def test_command_says_what_parity_did(capsys: pytest.CaptureFixture[str]) -> None:

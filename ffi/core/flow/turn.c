@@ -199,7 +199,7 @@ static uint32_t chain_window(const struct mmc_turn *turn,
 }
 
 /*
- * Returns how many more chunks the window lets this rank send. The window is the
+ * Returns how many more chunks, up to a batch, the window lets this rank send. It is the
  * chain's: it counts from the position that all receivers have reached, so a rank that
  * was overtaken shares it with the rank that overtook it.
  */
@@ -215,7 +215,7 @@ static uint32_t window_left(const struct mmc_turn *turn,
 		chain_window(turn, watermark);
 	if (limit <= here)
 		return 0;
-	return (uint32_t)mmc_min_u64(limit - here, turn->nchunks);
+	return (uint32_t)mmc_min_u64(limit - here, turn->schedule.batch_chunks);
 }
 
 /* Returns how many chunks of this rank's own chain have arrived by multicast. */
@@ -234,8 +234,8 @@ static void set_pace(struct mmc_turn *turn, const struct mmc_loss *loss)
 
 /*
  * Returns whether the other open chains have brought enough chunks since set_pace() for
- * another batch of this one: each, on average, a batch more than this chain has
- * brought, whichever of its senders sent those.
+ * another batch of this one: each, on average, as many as the last batch had beyond what
+ * this chain has brought, whichever of its senders sent those.
  */
 static bool keeps_pace(const struct mmc_turn *turn, const struct mmc_loss *loss)
 {
@@ -243,8 +243,8 @@ static bool keeps_pace(const struct mmc_turn *turn, const struct mmc_loss *loss)
 	uint64_t there = mmc_loss_heard(loss) - here - turn->nheard;
 	uint64_t others = mmc_max_u32(loss->nopen, 1) - 1;
 
-	return others > 0 && there >= others * (turn->schedule.batch_chunks +
-						here - turn->nchain_heard);
+	return others > 0 && there >= others * (turn->batch_chunks + here -
+						turn->nchain_heard);
 }
 
 /*
@@ -257,8 +257,8 @@ static uint64_t idle_until_ns(const struct mmc_turn *turn,
 			      const struct mmc_path *path, uint64_t now_ns)
 {
 	return mmc_max_u64(loss->heard_ns, turn->batch_ns) +
-	       chain_time_ns(turn, loss, watermark, path,
-			     turn->schedule.batch_chunks, now_ns);
+	       chain_time_ns(turn, loss, watermark, path, turn->batch_chunks,
+			     now_ns);
 }
 
 /*
@@ -313,11 +313,13 @@ static uint32_t wait_for_window(struct mmc_turn *turn,
 	turn->lag_ns = idle_until_ns(turn, loss, watermark, path, now_ns);
 	if (!keeps_pace(turn, loss) && now_ns < turn->lag_ns)
 		return 0;
+	turn->batch_chunks = mmc_min_u32(turn->schedule.batch_chunks,
+					 turn->stop - turn->next);
 	set_pace(turn, loss);
 	start_probe(turn, loss, watermark, path, now_ns);
 	turn->batch_ns = now_ns;
 	turn->lag_ns = idle_until_ns(turn, loss, watermark, path, now_ns);
-	return turn->schedule.batch_chunks;
+	return turn->batch_chunks;
 }
 
 bool mmc_turn_next(struct mmc_turn *turn, const struct mmc_loss *loss,
@@ -345,7 +347,6 @@ bool mmc_turn_next(struct mmc_turn *turn, const struct mmc_loss *loss,
 	} else {
 		left = wait_for_window(turn, loss, watermark, path, now_ns);
 	}
-	left = mmc_min_u32(left, turn->schedule.batch_chunks);
 	left = mmc_min_u32(left, turn->stop - turn->next);
 	*run = (struct mmc_run){ .first = turn->next, .count = left };
 	turn->next += left;
