@@ -172,6 +172,72 @@ static void spares_what_need_not_be_asked_for(void)
 	free(at.memory);
 }
 
+static struct mmc_parity parity_of(uint32_t group, uint32_t row)
+{
+	return (struct mmc_parity){ .owner = OWNER,
+				    .group = group,
+				    .row = row };
+}
+
+static int keep_early(struct at *at, struct mmc_parity parity, size_t nbytes)
+{
+	return mmc_mender_keep_early(at->mender, 8, parity, nbytes);
+}
+
+/* Early parity is kept once, if it may be of a group. */
+static void takes_early_parity_on_trust(void)
+{
+	struct mmc_parity parity;
+	struct at at;
+
+	open(&at);
+	CHECK_EQ(keep_early(&at, parity_of(9, 0), CHUNK_BYTES),
+		 MMC_UNKEPT_FOREIGN);
+	CHECK_EQ(keep_early(&at, parity_of(0, 255 - 8), CHUNK_BYTES),
+		 MMC_UNKEPT_FOREIGN);
+	CHECK_EQ(keep_early(&at, parity_of(0, 0), CHUNK_BYTES + 1),
+		 MMC_UNKEPT_FOREIGN);
+	CHECK_EQ(keep_early(&at, parity_of(8, 255 - 8 - 1), CHUNK_BYTES), 0);
+	CHECK_EQ(keep_early(&at, parity_of(8, 255 - 8 - 1), CHUNK_BYTES),
+		 MMC_UNKEPT_USELESS);
+	CHECK(!mmc_mender_next(at.mender, &parity));
+	free(at.memory);
+}
+
+/* Once its group is known, early parity counts as if it came then. */
+static void judges_early_parity(void)
+{
+	const struct mmc_run all = { .first = 0, .count = NCHUNKS };
+	uint32_t first = OWNER * BLOCK_CHUNKS;
+	struct mmc_parity parity;
+	struct at at;
+
+	open(&at);
+	/* Group 1 lacks one chunk, group 0 none; two more are for group 1. */
+	for (uint32_t i = 0; i < 8; i++)
+		place(&at, first + 4 * i);
+	for (uint32_t i = 1; i < 8; i++)
+		place(&at, first + 4 * i + 1);
+	CHECK_EQ(keep_early(&at, parity_of(0, 0), CHUNK_BYTES), 0);
+	CHECK_EQ(keep_early(&at, parity_of(1, 0), CHUNK_BYTES - 1), 1);
+	CHECK_EQ(keep_early(&at, parity_of(1, 2), CHUNK_BYTES), 2);
+	CHECK_EQ(keep_early(&at, parity_of(1, 1), CHUNK_BYTES), 3);
+	CHECK(mmc_mender_judge(at.mender, 0, &parity));
+	CHECK(!mmc_mender_judge(at.mender, 1, &parity));
+	CHECK(!mmc_mender_next(at.mender, &parity));
+	CHECK(mmc_mender_judge(at.mender, 2, &parity));
+	CHECK_EQ(parity.owner, OWNER);
+	CHECK_EQ(parity.group, 1);
+	CHECK_EQ(parity.row, 2);
+	CHECK(mmc_mender_judge(at.mender, 3, &parity));
+	CHECK(!mmc_mender_judge(at.mender, 3, &parity));
+	CHECK_EQ(at.mender->nheld, 1);
+	CHECK_EQ(mmc_bitmap_count_run(&at.mender->spared, all), 1);
+	CHECK(mmc_mender_next(at.mender, &parity));
+	CHECK_EQ(parity.group, 1);
+	free(at.memory);
+}
+
 /* When all slots are taken, parity is dropped, and slots come back. */
 static void slots_are_limited(void)
 {
@@ -218,4 +284,6 @@ static void waits_for_placements(void)
 
 CHECK_MAIN(CHECK_TEST(foreign), CHECK_TEST(mends_as_soon_as_it_can),
 	   CHECK_TEST(spares_what_need_not_be_asked_for),
-	   CHECK_TEST(slots_are_limited), CHECK_TEST(waits_for_placements))
+	   CHECK_TEST(takes_early_parity_on_trust),
+	   CHECK_TEST(judges_early_parity), CHECK_TEST(slots_are_limited),
+	   CHECK_TEST(waits_for_placements))

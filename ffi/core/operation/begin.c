@@ -138,7 +138,7 @@ void mmc_op_begin_flow(struct mmc_op *op, uint64_t now_ns)
 		op->config.path->agreed_srtt_ns = srtt_ns;
 	}
 	if (coded)
-		mmc_op_begin_parity(op);
+		mmc_op_begin_parity(op, now_ns);
 	if (op->mode == MMC_OP_UNICAST || op->mode == MMC_OP_CARRIED)
 		begin_unicast(op, now_ns);
 	else

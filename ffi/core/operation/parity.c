@@ -124,7 +124,38 @@ static void set_stop(struct mmc_op *op)
 			&op->mender->grouping, op->turn.nchunks, op->turn.next);
 }
 
-void mmc_op_begin_parity(struct mmc_op *op)
+/* Notes that a parity chunk has arrived that was sent unasked: its whole span was sent. */
+static void hear_parity(struct mmc_op *op, const struct mmc_parity *parity,
+			uint64_t now_ns)
+{
+	const struct mmc_block block =
+		mmc_layout_block(&op->layout, parity->owner);
+	const struct mmc_group group = mmc_grouping_get(
+		&op->mender->grouping, block.nchunks, parity->group);
+
+	mmc_loss_hear_parity(&op->repair.loss, &op->claimed, &block,
+			     &(struct mmc_parity_heard){
+				     .end = group.end,
+				     .last = group.last &&
+					     parity->row + 1 >= group.nparity,
+			     },
+			     now_ns);
+}
+
+/*
+ * Judges the parity that came before this rank had heard that all have entered. What others
+ * have asked for counts as unasked: it, too, is sent behind its span.
+ */
+static void judge_early(struct mmc_op *op, uint64_t now_ns)
+{
+	struct mmc_parity parity;
+
+	for (uint32_t i = 0; i < op->mender->nslots; i++)
+		if (mmc_mender_judge(op->mender, i, &parity))
+			hear_parity(op, &parity, now_ns);
+}
+
+void mmc_op_begin_parity(struct mmc_op *op, uint64_t now_ns)
 {
 	struct mmc_grouping *grouping = &op->mender->grouping;
 
@@ -137,6 +168,7 @@ void mmc_op_begin_parity(struct mmc_op *op)
 	op->pooling->grouping = *grouping;
 	op->repair.repairer.pools = op->repair.policy->gathers;
 	set_stop(op);
+	judge_early(op, now_ns);
 }
 
 /* ---- sending ------------------------------------------------------------- */
@@ -230,28 +262,20 @@ int mmc_op_on_parity(struct mmc_op *op, uint32_t source, uint32_t index,
 			 MMC_INDEX_GROUP_SHIFT,
 		.row = index & MMC_INDEX_ROW_MASK,
 	};
-	const struct mmc_block block = mmc_layout_block(&op->layout, source);
-	struct mmc_group group;
 	int slot;
 
+	if (op->state == MMC_OP_ENTRY && mmc_op_may_be_coded(&op->config))
+		return mmc_mender_keep_early(op->mender, op->config.code_data,
+					     parity, payload_bytes);
 	if (!mmc_op_is_coded(op) || op->state != MMC_OP_FLOW)
 		return MMC_UNKEPT_USELESS;
 	slot = mmc_mender_keep(op->mender, parity, payload_bytes);
 	if (slot == MMC_UNKEPT_FOREIGN)
 		return slot;
-	group = mmc_grouping_get(&op->mender->grouping, block.nchunks,
-				 parity.group);
 	if (index & MMC_INDEX_ON_REQUEST)
 		mmc_loss_helped(&op->repair.loss, now_ns);
 	else
-		mmc_loss_hear_parity(&op->repair.loss, &op->claimed, &block,
-				     &(struct mmc_parity_heard){
-					     .end = group.end,
-					     .last = group.last &&
-						     parity.row + 1 >=
-							     group.nparity,
-				     },
-				     now_ns);
+		hear_parity(op, &parity, now_ns);
 	if (slot >= 0)
 		mmc_op_mark_advanced(op, now_ns);
 	mmc_op_wake(op);

@@ -81,7 +81,7 @@ static inline bool mmc_op_has_parity(const struct mmc_op *op)
 }
 
 /* Begins to code. The operation has its schedule and its turn. */
-void mmc_op_begin_parity(struct mmc_op *op);
+void mmc_op_begin_parity(struct mmc_op *op, uint64_t now_ns);
 
 /* Returns whether parity is due of chunks that this rank has sent. */
 static inline bool mmc_op_owes_parity(const struct mmc_op *op)

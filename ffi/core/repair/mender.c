@@ -61,6 +61,11 @@ static bool is_of(const struct mmc_slot *slot, struct mmc_parity parity)
 	       slot->group == parity.group;
 }
 
+static bool is_held_of(const struct mmc_slot *slot, struct mmc_parity parity)
+{
+	return slot->state != MMC_SLOT_EARLY && is_of(slot, parity);
+}
+
 /* Returns how many parity chunks of a group are kept. */
 static uint32_t count_held(const struct mmc_mender *mender,
 			   struct mmc_parity parity)
@@ -68,7 +73,7 @@ static uint32_t count_held(const struct mmc_mender *mender,
 	uint32_t nheld = 0;
 
 	for (uint32_t i = 0; i < mender->nslots; i++)
-		nheld += is_of(&mender->slots[i], parity);
+		nheld += is_held_of(&mender->slots[i], parity);
 	return nheld;
 }
 
@@ -88,6 +93,23 @@ static void drop(struct mmc_mender *mender, struct mmc_parity parity)
 }
 
 /* ---- what arrives -------------------------------------------------------- */
+
+/* Returns whether a parity chunk is of a group, and as long as its chunks are. */
+static bool is_of_group(const struct mmc_mender *mender,
+			struct mmc_parity parity, size_t payload_bytes)
+{
+	const struct mmc_grouping *grouping = &mender->grouping;
+	const struct mmc_block block =
+		mmc_layout_block(mender->layout, parity.owner);
+	struct mmc_group group;
+
+	if (parity.row >= mmc_grouping_rows(grouping) ||
+	    parity.group >= mmc_grouping_count(grouping, block.nchunks))
+		return false;
+	group = mmc_grouping_get(grouping, block.nchunks, parity.group);
+	return payload_bytes ==
+	       mmc_layout_block_payload(mender->layout, &block, group.first);
+}
 
 /* Spares one more chunk of a group, if any is missing that is not. */
 static void spare(struct mmc_mender *mender, const struct mmc_group *group)
@@ -120,42 +142,102 @@ static bool is_kept(const struct mmc_mender *mender, struct mmc_parity parity)
 	return false;
 }
 
-int mmc_mender_keep(struct mmc_mender *mender, struct mmc_parity parity,
-		    size_t payload_bytes)
+/* Returns whether a group lacks more chunks than parity chunks of it are kept. */
+static bool is_needed(const struct mmc_mender *mender, struct mmc_parity parity)
 {
-	const struct mmc_grouping *grouping = &mender->grouping;
 	const struct mmc_block block =
 		mmc_layout_block(mender->layout, parity.owner);
-	struct mmc_group group;
-	uint32_t nmissing;
-	uint32_t nheld;
-	uint32_t slot;
+	const struct mmc_group group = group_of(mender, &block, parity.group);
 
-	if (parity.row >= mmc_grouping_rows(grouping) ||
-	    parity.group >= mmc_grouping_count(grouping, block.nchunks))
-		return MMC_UNKEPT_FOREIGN;
-	group = group_of(mender, &block, parity.group);
-	if (payload_bytes !=
-	    mmc_layout_block_payload(mender->layout, &block,
-				     group.first - block.first))
-		return MMC_UNKEPT_FOREIGN;
-	nmissing = count_clear(mender->claimed, &group);
-	nheld = count_held(mender, parity);
-	if (nheld >= nmissing || is_kept(mender, parity))
-		return MMC_UNKEPT_USELESS;
-	slot = find_free(mender);
+	return count_held(mender, parity) <
+	       count_clear(mender->claimed, &group);
+}
+
+/* Occupies a free slot with a parity chunk; returns the slot, or that there is none. */
+static int occupy(struct mmc_mender *mender, struct mmc_slot chunk)
+{
+	uint32_t slot = find_free(mender);
+
 	if (slot == mender->nslots)
 		return MMC_UNKEPT_FULL;
-	mender->slots[slot] = (struct mmc_slot){
+	mender->slots[slot] = chunk;
+	mender->nheld++;
+	return (int)slot;
+}
+
+/* Holds a parity chunk that is needed, and spares a chunk in its place. */
+static void hold(struct mmc_mender *mender, struct mmc_slot *slot,
+		 struct mmc_parity parity)
+{
+	const struct mmc_block block =
+		mmc_layout_block(mender->layout, parity.owner);
+	const struct mmc_group group = group_of(mender, &block, parity.group);
+
+	slot->state = MMC_SLOT_HELD;
+	mender->ready |= count_held(mender, parity) ==
+			 count_clear(mender->claimed, &group);
+	spare(mender, &group);
+}
+
+static struct mmc_slot slot_of(struct mmc_parity parity, size_t payload_bytes)
+{
+	return (struct mmc_slot){
 		.owner = parity.owner,
 		.group = parity.group,
 		.row = (uint8_t)parity.row,
-		.state = MMC_SLOT_HELD,
+		.state = MMC_SLOT_EARLY,
+		.payload_bytes = (uint32_t)payload_bytes,
 	};
-	mender->nheld++;
-	mender->ready |= nheld + 1 == nmissing;
-	spare(mender, &group);
-	return (int)slot;
+}
+
+int mmc_mender_keep(struct mmc_mender *mender, struct mmc_parity parity,
+		    size_t payload_bytes)
+{
+	int slot;
+
+	if (!is_of_group(mender, parity, payload_bytes))
+		return MMC_UNKEPT_FOREIGN;
+	if (!is_needed(mender, parity) || is_kept(mender, parity))
+		return MMC_UNKEPT_USELESS;
+	slot = occupy(mender, slot_of(parity, payload_bytes));
+	if (slot >= 0)
+		hold(mender, &mender->slots[slot], parity);
+	return slot;
+}
+
+int mmc_mender_keep_early(struct mmc_mender *mender, uint32_t data_chunks,
+			  struct mmc_parity parity, size_t payload_bytes)
+{
+	const struct mmc_grouping grouping = { .data_chunks = data_chunks };
+	const struct mmc_block block =
+		mmc_layout_block(mender->layout, parity.owner);
+
+	if (parity.row >= mmc_grouping_rows(&grouping) ||
+	    parity.group >= mmc_grouping_count(&grouping, block.nchunks) ||
+	    payload_bytes > mmc_layout_block_payload(mender->layout, &block, 0))
+		return MMC_UNKEPT_FOREIGN;
+	if (is_kept(mender, parity))
+		return MMC_UNKEPT_USELESS;
+	return occupy(mender, slot_of(parity, payload_bytes));
+}
+
+bool mmc_mender_judge(struct mmc_mender *mender, uint32_t slot,
+		      struct mmc_parity *parity)
+{
+	struct mmc_slot *early = &mender->slots[slot];
+	bool belongs;
+
+	if (early->state != MMC_SLOT_EARLY)
+		return false;
+	*parity = (struct mmc_parity){ .owner = early->owner,
+				       .group = early->group,
+				       .row = early->row };
+	belongs = is_of_group(mender, *parity, early->payload_bytes);
+	if (belongs && is_needed(mender, *parity))
+		hold(mender, early, *parity);
+	else
+		free_slot(mender, early);
+	return belongs;
 }
 
 void mmc_mender_placed(struct mmc_mender *mender, struct mmc_run run)

@@ -6,6 +6,9 @@
  *
  * As many missing chunks of a group as it keeps parity chunks of are *spared*: nobody needs to
  * be asked for them.
+ *
+ * Others may send parity before this rank knows how the chunks are grouped, since it is the
+ * last to hear that all have entered. Such *early* parity is kept, and judged later.
  */
 #ifndef MMC_CORE_REPAIR_MENDER_H
 #define MMC_CORE_REPAIR_MENDER_H
@@ -22,6 +25,7 @@
 
 enum mmc_slot_state {
 	MMC_SLOT_FREE,
+	MMC_SLOT_EARLY,	  /* its payload is kept, and not judged yet */
 	MMC_SLOT_HELD,	  /* its payload is kept */
 	MMC_SLOT_MENDING, /* its payload is in use */
 };
@@ -31,6 +35,7 @@ struct mmc_slot {
 	uint32_t group;
 	uint8_t row;
 	uint8_t state; /* enum mmc_slot_state */
+	uint32_t payload_bytes;
 };
 
 /* What is not kept, in place of a slot's number. */
@@ -96,6 +101,21 @@ struct mmc_parity {
  */
 int mmc_mender_keep(struct mmc_mender *mender, struct mmc_parity parity,
 		    size_t payload_bytes);
+
+/*
+ * Takes a parity chunk that is early: of the grouping only the data chunks of a group are
+ * known. Returns the slot that keeps its payload, or an enum mmc_unkept.
+ */
+int mmc_mender_keep_early(struct mmc_mender *mender, uint32_t data_chunks,
+			  struct mmc_parity parity, size_t payload_bytes);
+
+/*
+ * Judges the parity chunk in `slot`, if one is early, now that the grouping is valid: its
+ * payload stays there if its group needs it. Returns whether it is of a group, and writes
+ * which to `parity`.
+ */
+bool mmc_mender_judge(struct mmc_mender *mender, uint32_t slot,
+		      struct mmc_parity *parity);
 
 /* Records that the chunks of `run` have become present, which may make a group ready. */
 void mmc_mender_placed(struct mmc_mender *mender, struct mmc_run run);
