@@ -196,5 +196,27 @@ static void parity_pays_over_long_links(void)
 	CHECK_EQ(mmc_forecast_parity(&forecast, 32, 4), 0);
 }
 
-CHECK_MAIN(CHECK_TEST(agrees_with_draws), CHECK_TEST(chooses_the_least),
+/* A fraction of a microsecond of repairs counts, where parity takes less than that. */
+static void short_times_count(void)
+{
+	const struct mmc_forecast forecast = {
+		.data_ns = 5 * MMC_US_NS,
+		.trip_ns = 180 * MMC_US_NS,
+		.block_chunks = 16,
+		.tail_chunks = 16,
+		.nreceivers = 1,
+		.loss = share(0.0005),
+		.run_chunks = 1,
+	};
+
+	uint64_t repeat_ns = mmc_forecast_repeat_ns(&forecast);
+
+	/* Each of 16 chunks costs half of 90 ns as a mean. */
+	CHECK(repeat_ns > 5 * MMC_US_NS + 700);
+	CHECK(repeat_ns < 5 * MMC_US_NS + 740);
+	CHECK_EQ(mmc_forecast_parity(&forecast, 16, 1), 1);
+}
+
+CHECK_MAIN(CHECK_TEST(short_times_count), CHECK_TEST(agrees_with_draws),
+	   CHECK_TEST(chooses_the_least),
 	   CHECK_TEST(parity_pays_over_long_links))

@@ -70,6 +70,9 @@ static bool chances(uint32_t n, uint32_t each, uint32_t *more)
 /* More trips make no difference to what costs least. */
 #define TRIPS_MAX 32
 
+/* Without these bits a trip of a second can be multiplied with a number of trips. */
+#define TRIP_DROPPED_BITS 6
+
 /*
  * Returns the cost of the trips after the data: `n` events have a chance of `first` to
  * need a trip. Another one is needed if the request or the repair is lost.
@@ -89,17 +92,19 @@ static uint64_t trips_ns(const struct mmc_forecast *forecast, uint64_t n,
 			twice += SURE;
 		first = both(first, again);
 	}
-	return ((forecast->trip_ns / MMC_US_NS) * (twice / 2) >> 32) *
-	       MMC_US_NS;
+	return (forecast->trip_ns >> TRIP_DROPPED_BITS) * (twice / 2) >>
+	       (32 - TRIP_DROPPED_BITS);
 }
 
 /*
  * Returns the part `share`, in units of 2^-32 and at most a few dozen, of a time of at most
- * a month. Fewer bits of the share than it has suffice.
+ * a month. Fewer bits suffice than the share has, and than a time above a quarter of an hour.
  */
 static uint64_t part_ns(uint64_t time_ns, uint64_t share)
 {
-	return (time_ns / MMC_US_NS * (share >> 16) >> 16) * MMC_US_NS;
+	unsigned dropped_bits = time_ns >> 40 > 0 ? 12 : 0;
+
+	return (time_ns >> dropped_bits) * (share >> 16) >> (16 - dropped_bits);
 }
 
 /* Returns a number of chunks counted in runs, of which at least one is lost as a whole. */
