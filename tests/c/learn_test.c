@@ -147,6 +147,53 @@ static void late_losses_are_learnt(void)
 	subject_close(&subject);
 }
 
-CHECK_MAIN(CHECK_TEST(late_losses_are_learnt),
+/* Returns the path after an operation whose chunks come late, the others after the first. */
+static struct mmc_path path_after(uint32_t code_data, uint64_t wait_ns,
+				  uint64_t apart_ns)
+{
+	struct mmc_op_config config = subject_config;
+	static struct subject subject;
+
+	config.code_data = code_data;
+	subject_open(&subject, &config);
+	subject_begin(&subject);
+	subject.now_ns += wait_ns;
+	subject_deliver(&subject, 0);
+	subject.now_ns += apart_ns;
+	for (uint32_t chunk = 1; chunk < 4 * BLOCK_CHUNKS; chunk++)
+		if (chunk / BLOCK_CHUNKS != RANK)
+			subject_deliver(&subject, chunk);
+	subject_run(&subject);
+	CHECK(subject.op->state > MMC_OP_FLOW);
+	subject_close(&subject);
+	return subject.path;
+}
+
+/* Where there is a code, the time between the first chunk and the last shows the link. */
+static void the_link_is_learnt(void)
+{
+	/* 14 chunks follow the first one, of 100 bytes each. */
+	const uint64_t rate = 1400 * 1000 / 2;
+
+	CHECK_EQ(path_after(2, 0, 2 * MMC_MS_NS).link_bytes_per_s, rate);
+	CHECK_EQ(path_after(2, 9 * MMC_MS_NS, 2 * MMC_MS_NS).link_bytes_per_s,
+		 rate);
+	CHECK_EQ(path_after(2, MMC_MS_NS, 0).link_bytes_per_s, 0);
+	CHECK_EQ(path_after(0, MMC_MS_NS, 2 * MMC_MS_NS).link_bytes_per_s, 0);
+}
+
+/* No round trip takes longer than from a rank's entry to the first chunk of another. */
+static void a_trip_is_no_longer_than_the_entry(void)
+{
+	CHECK_EQ(path_after(2, 3 * MMC_MS_NS, MMC_MS_NS).trip_most_ns,
+		 3 * MMC_MS_NS + 1);
+	CHECK_EQ(path_after(2, 30 * MMC_MS_NS, MMC_MS_NS).trip_most_ns,
+		 MMC_PATH_SRTT_SHORT_NS);
+	CHECK_EQ(path_after(0, 3 * MMC_MS_NS, MMC_MS_NS).trip_most_ns, 0);
+}
+
+CHECK_MAIN(CHECK_TEST(the_link_is_learnt),
+	   CHECK_TEST(a_trip_is_no_longer_than_the_entry),
+	   CHECK_TEST(late_losses_are_learnt),
 	   CHECK_TEST(a_long_path_is_learnt), CHECK_TEST(a_wait_is_learnt),
 	   CHECK_TEST(stages_fill_the_time), CHECK_TEST(a_loss_is_learnt))

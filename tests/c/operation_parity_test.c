@@ -280,6 +280,7 @@ static void the_longest_round_trip_counts(void)
 
 		mmc_path_init(&path);
 		mmc_path_set_rate(&path, 1000000);
+		mmc_path_round_trip(&path, 100 * MMC_US_NS);
 		mmc_losses_add(&path.losses,
 			       &(struct mmc_losses){ 2000, 2, 2 });
 		config.reliability = MMC_RELIABILITY_AUTO;

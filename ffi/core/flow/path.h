@@ -43,6 +43,13 @@ struct mmc_path {
 	uint32_t nlossy;
 	struct mmc_losses losses; /* known where a code was asked for */
 	/*
+	 * The rate at which chunks follow the first one, where a code was asked for; 0: not
+	 * known. Unlike the rate above it has no part in the round trip.
+	 */
+	uint64_t link_bytes_per_s;
+	/* No round trip is longer: chunks have answered this rank's entry so soon; 0: never. */
+	uint64_t trip_most_ns;
+	/*
 	 * The smoothed round trip on which the ranks agreed in the last operation that could
 	 * be coded: the longest of any rank.
 	 */
@@ -374,13 +381,19 @@ static inline void mmc_path_heard(struct mmc_path *path,
 	}
 }
 
-/* Returns how long `nbytes` take at the measured rate. */
+/* Returns how long `nbytes` take at a rate. */
+static inline uint64_t mmc_rate_time_ns(uint64_t bytes_per_s, uint64_t nbytes)
+{
+	if (nbytes > UINT64_MAX / MMC_S_NS)
+		return MMC_S_NS * (nbytes / bytes_per_s);
+	return nbytes * MMC_S_NS / bytes_per_s;
+}
+
+/* Returns how long `nbytes` take at the rate at which a rank receives. */
 static inline uint64_t mmc_path_time_ns(const struct mmc_path *path,
 					uint64_t nbytes)
 {
-	if (nbytes > UINT64_MAX / MMC_S_NS)
-		return MMC_S_NS * (nbytes / path->rate_bytes_per_s);
-	return nbytes * MMC_S_NS / path->rate_bytes_per_s;
+	return mmc_rate_time_ns(path->rate_bytes_per_s, nbytes);
 }
 
 #endif

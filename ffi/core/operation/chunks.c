@@ -77,12 +77,14 @@ __attribute__((noinline, cold)) static void note_late(struct mmc_op *op,
 /*
  * Looks up in `heard` what is needed of `source`, which is another sender than before.
  */
-__attribute__((noinline)) static void change_heard(struct mmc_op *op,
-						   uint32_t source)
+__attribute__((noinline)) static void
+change_heard(struct mmc_op *op, uint32_t source, uint64_t now_ns)
 {
 	struct mmc_heard *heard = &op->heard;
 
 	MMC_ASSERT(source < op->config.nranks);
+	if (mmc_op_may_be_coded(&op->config) && op->first_ns == 0)
+		op->first_ns = now_ns;
 	heard->source = source;
 	heard->block = mmc_layout_block(&op->layout, source);
 	heard->sequence = NULL;
@@ -162,7 +164,7 @@ take(struct mmc_op *op, uint32_t source, uint32_t index, size_t payload_bytes,
 		return on_repair(op, source, index & MMC_INDEX_MASK,
 				 payload_bytes, now_ns);
 	if (source != op->heard.source)
-		change_heard(op, source);
+		change_heard(op, source, now_ns);
 	place = index - block->first;
 	if (place >= block->nchunks)
 		return MMC_VERDICT_FOREIGN;
@@ -265,7 +267,7 @@ bool mmc_op_on_run(struct mmc_op *op, uint32_t source, struct mmc_run run,
 	uint32_t place;
 
 	if (source != op->heard.source)
-		change_heard(op, source);
+		change_heard(op, source, now_ns);
 	place = run.first - block->first;
 	if (op->state > MMC_OP_RELEASE || place >= block->nchunks ||
 	    run.count > block->nchunks - place ||

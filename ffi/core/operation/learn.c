@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/operation/learn.h"
 
+#include "core/operation/parity.h"
 #include "support/bits.h"
 
 static uint64_t received_bytes(const struct mmc_op *op)
@@ -87,6 +88,46 @@ static void learn_losses(const struct mmc_op *op, uint32_t sent_chunks)
 	mmc_losses_add(&path->losses, &losses);
 }
 
+/* Learns that a round trip takes no longer: chunks are sent once this rank has entered. */
+static void learn_trip(const struct mmc_op *op)
+{
+	struct mmc_path *path = op->config.path;
+
+	if (op->first_ns == 0)
+		return;
+	if (path->trip_most_ns == 0)
+		path->trip_most_ns = MMC_PATH_SRTT_SHORT_NS;
+	path->trip_most_ns = mmc_min_u64(path->trip_most_ns,
+					 op->first_ns - op->entered_ns + 1);
+}
+
+/*
+ * Learns how fast chunks and parity have followed the first chunk. Requests would have delayed
+ * the last ones, and what was received at once shows no rate.
+ */
+static void learn_link(const struct mmc_op *op)
+{
+	const struct mmc_grouping *grouping = &op->mender->grouping;
+	struct mmc_path *path = op->config.path;
+	uint64_t nbytes = received_bytes(op);
+	uint64_t time_ns = op->repair.loss.heard_ns - op->first_ns;
+	uint64_t bytes_per_s;
+
+	if (op->first_ns == 0 || op->repair.loss.heard_ns <= op->first_ns ||
+	    op->repair.loss.nlost > 0 || nbytes <= op->config.chunk_bytes ||
+	    nbytes > UINT64_MAX / MMC_MS_NS / 2)
+		return;
+	if (mmc_op_is_coded(op))
+		nbytes += nbytes * grouping->parity_chunks /
+			  grouping->data_chunks;
+	nbytes -= op->config.chunk_bytes;
+	bytes_per_s = nbytes * MMC_MS_NS / time_ns * (MMC_S_NS / MMC_MS_NS);
+	path->link_bytes_per_s =
+		path->link_bytes_per_s == 0
+			? bytes_per_s
+			: (3 * path->link_bytes_per_s + bytes_per_s) / 4;
+}
+
 void mmc_op_learn(struct mmc_op *op, uint64_t now_ns)
 {
 	const struct mmc_op_config *config = &op->config;
@@ -128,6 +169,10 @@ void mmc_op_learn(struct mmc_op *op, uint64_t now_ns)
 		mmc_path_heard(config->path, &reception);
 	if (op->mode == MMC_OP_STAGED)
 		measure_rate(op, now_ns);
+	if (op->mode == MMC_OP_STAGED && mmc_op_may_be_coded(config)) {
+		learn_trip(op);
+		learn_link(op);
+	}
 	op->stage_ns = now_ns;
 }
 

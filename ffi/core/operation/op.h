@@ -148,6 +148,9 @@ struct mmc_op {
 	bool summoned;
 	struct mmc_liveness liveness;
 	uint64_t stage_ns; /* when the stage began that the counters time */
+	/* Where a code was asked for: when this rank entered, and its first chunk came. */
+	uint64_t entered_ns;
+	uint64_t first_ns; /* 0: not yet */
 };
 
 /*

@@ -20,15 +20,33 @@ size_t mmc_op_parity_bytes(const struct mmc_op_config *config, uint32_t nchunks)
 /* What a repair takes for its messages, as the simulator shows. */
 #define MESSAGES_NS (120 * MMC_US_NS)
 
+/* Returns the round trip of a path; a long one as long as nothing is known of it. */
+static uint64_t own_trip_ns(const struct mmc_path *path)
+{
+	if (path->shortest_ns > 0)
+		return path->srtt_ns;
+	return path->trip_most_ns > 0 ? path->trip_most_ns
+				      : MMC_PATH_SRTT_SHORT_NS;
+}
+
 /*
  * Returns the round trip that a repair is expected to take. It is the longest of any rank, since
- * all ranks wait for repairs by that one. A rank that has received nothing assumes a long one.
+ * all ranks wait for repairs by that one.
  */
 static uint64_t expected_trip_ns(const struct mmc_path *path)
 {
-	if (path->losses.sent_chunks == 0)
-		return MMC_PATH_SRTT_SHORT_NS;
-	return mmc_max_u64(path->srtt_ns, path->agreed_srtt_ns);
+	return mmc_max_u64(own_trip_ns(path), path->agreed_srtt_ns);
+}
+
+/* Returns how long an operation's data is on the link. */
+static uint64_t expected_data_ns(const struct mmc_op *op)
+{
+	const struct mmc_path *path = op->config.path;
+
+	return mmc_rate_time_ns(path->link_bytes_per_s > 0
+					? path->link_bytes_per_s
+					: path->rate_bytes_per_s,
+				op->layout.total_bytes);
 }
 
 /* Returns what this rank's path suggests for an operation. */
@@ -37,7 +55,7 @@ static struct mmc_forecast forecast_of(const struct mmc_op *op)
 	const struct mmc_path *path = op->config.path;
 	uint64_t srtt_ns = expected_trip_ns(path);
 	uint32_t nchunks = op->layout.nchunks;
-	uint64_t data_ns = mmc_path_time_ns(path, op->layout.total_bytes);
+	uint64_t data_ns = expected_data_ns(op);
 	uint64_t trip_ns = srtt_ns + MESSAGES_NS +
 			   mmc_allowance_ns(srtt_ns, path->late_ns);
 
@@ -102,6 +120,7 @@ void mmc_op_init_parity(struct mmc_op *op, uint8_t *memory)
 		mmc_mender_init(part, &op->layout, &op->claimed, &op->present);
 	op->pooling = mmc_pooling_init(memory, nchunks, op->config.code_data,
 				       op->config.nranks);
+	op->entered_ns = op->stage_ns;
 	mmc_terms_want(&op->record.terms, wanted_parity(op));
 }
 
