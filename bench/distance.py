@@ -24,13 +24,14 @@ import numpy as np
 from bench.jobs import job
 from bench.jobs.contenders import OPENMPI, Contender
 from bench.jobs.measurement import Measurement, Network
-from bench.jobs.payload import MESSAGE, MESSAGES
+from bench.jobs.payload import MESSAGE, MESSAGES, POSTED
 from bench.jobs.setup import Setup, Task
 from bench.page.units import ms, size
 from bench.testbed import host
 from bench.testbed.cluster import SINGLE_BURST_BYTES
 from bench.testbed.distance import Distance, DistantCluster, congestion_controls
 from mpimcast._settings.values import parse_size
+from mpimcast.cli.arguments import names
 
 RELIABILITIES = ("repeat", "code", "auto")
 CONTROLS = ("reno", "bbr")
@@ -193,14 +194,16 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     add = parser.add_argument
-    add("--collectives", type=_list(str), default=COLLECTIVES)
+    collective = names("collective", (*COLLECTIVES, POSTED))
+    contender = names("contender", (*RELIABILITIES, *CONTROLS))
+    add("--collectives", type=_list(collective), default=COLLECTIVES)
     add("--ranks", type=_list(int), default=[2, 8])
     add("--sizes", type=_list(parse_size), default=[64 << 10, 1 << 20, 3 << 20])
     add("--rates", type=_list(int), default=[100], help="in Mbit/s")
     add("--round-trips", type=_list(float), default=[1, 25, 50], help="in ms")
     add("--losses", type=_list(float), default=[1e-5, 1e-3, 1e-2])
     add("--loss-period", type=int, default=1, help="frames lost in a row, on average")
-    add("--contenders", type=_list(str), default=[])
+    add("--contenders", type=_list(contender), default=[])
     add("--iterations", type=int, default=100)
     add("--rounds", type=int, default=1)
     add("--out", type=Path, help="append the measurements to this file")

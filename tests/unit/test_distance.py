@@ -34,6 +34,18 @@ def test_cases() -> None:
     assert Case("message", 2, 65536, 1000, far).product_bytes == 3_125_000
 
 
+def test_names(capsys: pytest.CaptureFixture[str]) -> None:
+    """Names may be written in any case, and what does not exist is refused."""
+    words = ["--collectives", "allgather,Posted-Message", "--contenders", "AUTO,bbr"]
+    options = distance.arguments(words)
+    assert options.collectives == ["Allgather", "posted-message"]
+    assert options.contenders == ["auto", "bbr"]
+    for wrong in ("--collectives=Allreduce", "--contenders=cubic"):
+        with pytest.raises(SystemExit):
+            distance.arguments([wrong])
+        assert "there is no co" in capsys.readouterr().err
+
+
 def test_rows() -> None:
     """Each contender has its quantiles, and the others' by those of repeat."""
     case = Case("Bcast", 8, 1 << 20, 100, Distance(25, 0.001))
