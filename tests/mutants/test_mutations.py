@@ -11,6 +11,7 @@ import pytest
 from coders import CODERS
 from links import LINKS
 from mutations import MUTATIONS, Mutation
+from parities import PARITIES
 from support import ROOT, TIMED_OUT, require_tool, run, run_unchecked
 
 # A program that hangs, for want of a check, has failed as well.
@@ -18,7 +19,7 @@ PROGRAM_LIMIT_S = 40
 
 pytestmark = pytest.mark.long
 
-ALL = (*MUTATIONS, *LINKS, *CODERS)
+ALL = (*MUTATIONS, *LINKS, *CODERS, *PARITIES)
 
 
 class Copy:
