@@ -289,6 +289,7 @@ static void begin_wait(struct mmc_turn *turn, const struct mmc_loss *loss,
 	turn->lag_ns =
 		turn->drained_ns + mmc_max_u64(path->lag_ns, window_ns / 2);
 	turn->open_loop = false;
+	turn->batch_chunks = turn->schedule.batch_chunks;
 	set_pace(turn, loss);
 	start_probe(turn, loss, watermark, path, now_ns);
 }
