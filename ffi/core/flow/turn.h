@@ -26,6 +26,8 @@ struct mmc_turn {
 	uint32_t next;
 	/* Where to pause, counted likewise: parity goes out first. */
 	uint32_t stop;
+	/* Chunks of the last batch beyond the window, fewer than usual before a stop. */
+	uint32_t batch_chunks;
 	/* The predecessor in the chain, or MMC_PEER_NONE. */
 	uint32_t predecessor;
 	uint64_t flow_ns;     /* when the operation's flow began */
@@ -41,9 +43,8 @@ struct mmc_turn {
 	uint32_t drained;
 	uint64_t drained_ns; /* when `drained` last changed */
 	uint64_t batch_ns; /* when the last batch beyond the window was sent */
-	uint32_t batch_chunks; /* its chunks, fewer than usual before a stop */
-	uint64_t lag_ns;       /* when to go on although the window is full */
-	bool open_loop; /* the turn goes on although the window is full */
+	uint64_t lag_ns;   /* when to go on although the window is full */
+	bool open_loop;	   /* the turn goes on although the window is full */
 	/* Chunks heard from other chains when set_pace() last ran. */
 	uint32_t nheard;
 	/* Chunks heard from this chain when set_pace() last ran. */
