@@ -31,9 +31,9 @@ static void goes_on_open_loop(void)
 }
 
 /*
- * Sends in step `i` of a time in which a receiver stands still, so that nothing is drained;
- * returns how many chunks. Two other chains bring a chunk each. Another rank of this chain
- * sends in one of `share` steps, if that is not 0.
+ * Takes step `i` while a receiver stands still, so that nothing is drained. In each step two
+ * other chains bring a chunk each; in one of `share` steps, if that is not 0, another rank of
+ * this chain brings one, too. Returns how many chunks this rank sends.
  */
 static uint32_t send_at_pace(struct sender *at, uint32_t i, uint32_t share)
 {
@@ -72,8 +72,8 @@ static void keeps_the_pace_of_others(void)
 }
 
 /*
- * A chain that pauses in a batch for its parity keeps the pace of the others, too: the rest
- * of the batch need not wait for another one of theirs.
+ * A batch that is cut short, since parity goes first, delays the next one by no more than it
+ * is long: a chain with parity keeps the pace of the others.
  */
 static void keeps_pace_in_spite_of_pauses(void)
 {
@@ -94,6 +94,23 @@ static void keeps_pace_in_spite_of_pauses(void)
 		CHECK(nsent + 2 * batch >= 2000);
 		sender_close(&at);
 	}
+}
+
+/* The first batch beyond a window waits for as many chunks of each other chain. */
+static void waits_for_a_batch_of_others(void)
+{
+	struct sender at;
+	uint32_t batch;
+	uint32_t i = 0;
+
+	sender_open(&at, 0, 3, 3000, 3, 100);
+	batch = at.schedule.batch_chunks;
+	send_all(&at);
+	at.now_ns += 50 * MMC_MS_NS;
+	while (send_at_pace(&at, i, 0) == 0 && CHECK(i < 2 * batch))
+		i++;
+	CHECK(i + 1 >= batch);
+	sender_close(&at);
 }
 
 /* Chains that have ended set no pace: a rank keeps that of the remaining chains. */
@@ -181,6 +198,7 @@ static void closes_the_loop_again(void)
 
 CHECK_MAIN(CHECK_TEST(goes_on_open_loop), CHECK_TEST(keeps_the_pace_of_others),
 	   CHECK_TEST(keeps_pace_in_spite_of_pauses),
+	   CHECK_TEST(waits_for_a_batch_of_others),
 	   CHECK_TEST(goes_faster_with_fewer), CHECK_TEST(chunks_tell_enough),
 	   CHECK_TEST(tells_what_it_has_sent),
 	   CHECK_TEST(closes_the_loop_again))

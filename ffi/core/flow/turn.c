@@ -199,9 +199,9 @@ static uint32_t chain_window(const struct mmc_turn *turn,
 }
 
 /*
- * Returns how many more chunks, up to a batch, the window lets this rank send. It is the
- * chain's: it counts from the position that all receivers have reached, so a rank that
- * was overtaken shares it with the rank that overtook it.
+ * Returns how many more chunks, up to a batch, the window lets this rank send. The window
+ * is the chain's: it counts from the position that all receivers have reached, so a rank
+ * that was overtaken shares it with the rank that overtook it.
  */
 static uint32_t window_left(const struct mmc_turn *turn,
 			    const struct mmc_watermark *watermark)
@@ -243,7 +243,7 @@ static bool keeps_pace(const struct mmc_turn *turn, const struct mmc_loss *loss)
 	uint64_t there = mmc_loss_heard(loss) - here - turn->nheard;
 	uint64_t others = mmc_max_u32(loss->nopen, 1) - 1;
 
-	return others > 0 && there >= others * (turn->batch_chunks + here -
+	return others > 0 && there >= others * (turn->last_batch_chunks + here -
 						turn->nchain_heard);
 }
 
@@ -257,8 +257,8 @@ static uint64_t idle_until_ns(const struct mmc_turn *turn,
 			      const struct mmc_path *path, uint64_t now_ns)
 {
 	return mmc_max_u64(loss->heard_ns, turn->batch_ns) +
-	       chain_time_ns(turn, loss, watermark, path, turn->batch_chunks,
-			     now_ns);
+	       chain_time_ns(turn, loss, watermark, path,
+			     turn->last_batch_chunks, now_ns);
 }
 
 /*
@@ -289,7 +289,7 @@ static void begin_wait(struct mmc_turn *turn, const struct mmc_loss *loss,
 	turn->lag_ns =
 		turn->drained_ns + mmc_max_u64(path->lag_ns, window_ns / 2);
 	turn->open_loop = false;
-	turn->batch_chunks = turn->schedule.batch_chunks;
+	turn->last_batch_chunks = turn->schedule.batch_chunks;
 	set_pace(turn, loss);
 	start_probe(turn, loss, watermark, path, now_ns);
 }
@@ -314,13 +314,13 @@ static uint32_t wait_for_window(struct mmc_turn *turn,
 	turn->lag_ns = idle_until_ns(turn, loss, watermark, path, now_ns);
 	if (!keeps_pace(turn, loss) && now_ns < turn->lag_ns)
 		return 0;
-	turn->batch_chunks = mmc_min_u32(turn->schedule.batch_chunks,
-					 turn->stop - turn->next);
+	turn->last_batch_chunks = mmc_min_u32(turn->schedule.batch_chunks,
+					      turn->stop - turn->next);
 	set_pace(turn, loss);
 	start_probe(turn, loss, watermark, path, now_ns);
 	turn->batch_ns = now_ns;
 	turn->lag_ns = idle_until_ns(turn, loss, watermark, path, now_ns);
-	return turn->batch_chunks;
+	return turn->last_batch_chunks;
 }
 
 bool mmc_turn_next(struct mmc_turn *turn, const struct mmc_loss *loss,

@@ -26,8 +26,8 @@ struct mmc_turn {
 	uint32_t next;
 	/* Where to pause, counted likewise: parity goes out first. */
 	uint32_t stop;
-	/* Chunks of the last batch beyond the window, fewer than usual before a stop. */
-	uint32_t batch_chunks;
+	/* The chunks of the last batch beyond the window; `stop` may have cut it short. */
+	uint32_t last_batch_chunks;
 	/* The predecessor in the chain, or MMC_PEER_NONE. */
 	uint32_t predecessor;
 	uint64_t flow_ns;     /* when the operation's flow began */
