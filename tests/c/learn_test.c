@@ -147,7 +147,10 @@ static void late_losses_are_learnt(void)
 	subject_close(&subject);
 }
 
-/* Returns the path after an operation whose chunks come late, the others after the first. */
+/*
+ * Returns the path after an operation whose first chunk arrives `wait_ns` after this rank has
+ * entered, and the others `apart_ns` later.
+ */
 static struct mmc_path path_after(uint32_t code_data, uint64_t wait_ns,
 				  uint64_t apart_ns)
 {
@@ -169,7 +172,7 @@ static struct mmc_path path_after(uint32_t code_data, uint64_t wait_ns,
 	return subject.path;
 }
 
-/* Where there is a code, the time between the first chunk and the last shows the link. */
+/* With a code, the time between the first chunk and the last shows the rate of the link. */
 static void the_link_is_learnt(void)
 {
 	/* 14 chunks follow the first one, of 100 bytes each. */
@@ -182,7 +185,7 @@ static void the_link_is_learnt(void)
 	CHECK_EQ(path_after(0, MMC_MS_NS, 2 * MMC_MS_NS).link_bytes_per_s, 0);
 }
 
-/* No round trip takes longer than from a rank's entry to the first chunk of another. */
+/* With a code, the time from the entry to the first chunk bounds the round trip. */
 static void a_trip_is_no_longer_than_the_entry(void)
 {
 	CHECK_EQ(path_after(2, 3 * MMC_MS_NS, MMC_MS_NS).trip_most_ns,

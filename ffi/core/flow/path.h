@@ -7,6 +7,7 @@
 #define MMC_CORE_FLOW_PATH_H
 
 #include "core/flow/losses.h"
+#include "core/flow/rate.h"
 #include "core/flow/window.h"
 #include "core/types.h"
 #include "support/bits.h"
@@ -43,11 +44,15 @@ struct mmc_path {
 	uint32_t nlossy;
 	struct mmc_losses losses; /* known where a code was asked for */
 	/*
-	 * The rate at which chunks follow the first one, where a code was asked for; 0: not
-	 * known. Unlike the rate above it has no part in the round trip.
+	 * The rate at which chunks follow the first one, which has no part of a round trip in
+	 * it. It is known where a code was asked for; 0: not yet.
 	 */
 	uint64_t link_bytes_per_s;
-	/* No round trip is longer: chunks have answered this rank's entry so soon; 0: never. */
+	/*
+	 * The shortest time, up to 10 ms, from a rank's entry to the first chunk that it
+	 * received. A round trip takes no longer. It is known where a code was asked for; 0:
+	 * not yet.
+	 */
 	uint64_t trip_most_ns;
 	/*
 	 * The smoothed round trip on which the ranks agreed in the last operation that could
@@ -223,8 +228,8 @@ static inline void mmc_path_received(struct mmc_path *path, uint64_t nbytes,
 		return;
 	rate_bytes_per_s = mmc_max_u64(1, nbytes * 1000000 / time_us);
 	if (path->measured)
-		rate_bytes_per_s =
-			(3 * path->rate_bytes_per_s + rate_bytes_per_s) / 4;
+		rate_bytes_per_s = mmc_rate_smooth(path->rate_bytes_per_s,
+						   rate_bytes_per_s);
 	path->rate_bytes_per_s = rate_bytes_per_s;
 	path->measured = true;
 }
@@ -379,14 +384,6 @@ static inline void mmc_path_heard(struct mmc_path *path,
 		/* A network that has failed is trusted again only by and by. */
 		path->interval_ns -= path->interval_ns / 64;
 	}
-}
-
-/* Returns how long `nbytes` take at a rate. */
-static inline uint64_t mmc_rate_time_ns(uint64_t bytes_per_s, uint64_t nbytes)
-{
-	if (nbytes > UINT64_MAX / MMC_S_NS)
-		return MMC_S_NS * (nbytes / bytes_per_s);
-	return nbytes * MMC_S_NS / bytes_per_s;
 }
 
 /* Returns how long `nbytes` take at the rate at which a rank receives. */

@@ -88,7 +88,10 @@ static void learn_losses(const struct mmc_op *op, uint32_t sent_chunks)
 	mmc_losses_add(&path->losses, &losses);
 }
 
-/* Learns that a round trip takes no longer: chunks are sent once this rank has entered. */
+/*
+ * Learns how long a round trip takes at most. Others send chunks only after they have heard
+ * that this rank has entered, so the first chunk arrives a round trip later at the earliest.
+ */
 static void learn_trip(const struct mmc_op *op)
 {
 	struct mmc_path *path = op->config.path;
@@ -102,8 +105,9 @@ static void learn_trip(const struct mmc_op *op)
 }
 
 /*
- * Learns how fast chunks and parity have followed the first chunk. Requests would have delayed
- * the last ones, and what was received at once shows no rate.
+ * Learns the rate at which chunks and parity have followed the first chunk. An operation with
+ * lost chunks is left out, since requests delay its last chunks; so is one whose chunks were
+ * all received at one time.
  */
 static void learn_link(const struct mmc_op *op)
 {
@@ -122,10 +126,10 @@ static void learn_link(const struct mmc_op *op)
 			  grouping->data_chunks;
 	nbytes -= op->config.chunk_bytes;
 	bytes_per_s = nbytes * MMC_MS_NS / time_ns * (MMC_S_NS / MMC_MS_NS);
-	path->link_bytes_per_s =
-		path->link_bytes_per_s == 0
-			? bytes_per_s
-			: (3 * path->link_bytes_per_s + bytes_per_s) / 4;
+	if (path->link_bytes_per_s > 0)
+		bytes_per_s =
+			mmc_rate_smooth(path->link_bytes_per_s, bytes_per_s);
+	path->link_bytes_per_s = bytes_per_s;
 }
 
 void mmc_op_learn(struct mmc_op *op, uint64_t now_ns)

@@ -147,10 +147,10 @@ struct mmc_op {
 	/* The root asks for all ranks how much this one has sent. */
 	bool summoned;
 	struct mmc_liveness liveness;
-	uint64_t stage_ns; /* when the stage began that the counters time */
-	/* Where a code was asked for: when this rank entered, and its first chunk came. */
-	uint64_t entered_ns;
-	uint64_t first_ns; /* 0: not yet */
+	uint64_t stage_ns;   /* when the stage began that the counters time */
+	uint64_t entered_ns; /* when this rank entered; known with a code */
+	/* When the first chunk of another rank arrived, known with a code; 0: not yet. */
+	uint64_t first_ns;
 };
 
 /*
