@@ -30,4 +30,18 @@ static inline int hear_parity(struct subject *subject, uint32_t group,
 				100, subject->now_ns);
 }
 
+/* Returns the action that mends this group of the far rank; fails the test if there is none. */
+static inline const struct mmc_action *find_mend(const struct subject *subject,
+						 uint32_t group)
+{
+	const struct mmc_action *action =
+		subject_find_done(subject, MMC_ACTION_MEND);
+
+	if (CHECK(action != NULL)) {
+		CHECK_EQ(action->peer, FAR);
+		CHECK_EQ(action->first, group);
+	}
+	return action;
+}
+
 #endif

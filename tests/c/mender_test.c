@@ -184,7 +184,7 @@ static int keep_early(struct at *at, struct mmc_parity parity, size_t nbytes)
 	return mmc_mender_keep_early(at->mender, 8, parity, nbytes);
 }
 
-/* Early parity is kept once, if it may be of a group. */
+/* An early parity chunk is kept once, if its numbers and its length are possible. */
 static void takes_early_parity_on_trust(void)
 {
 	struct mmc_parity parity;
@@ -204,7 +204,7 @@ static void takes_early_parity_on_trust(void)
 	free(at.memory);
 }
 
-/* Once its group is known, early parity counts as if it came then. */
+/* Once groups are known, early parity is held like parity that arrives then. */
 static void judges_early_parity(void)
 {
 	const struct mmc_run all = { .first = 0, .count = NCHUNKS };
@@ -213,7 +213,7 @@ static void judges_early_parity(void)
 	struct at at;
 
 	open(&at);
-	/* Group 1 lacks one chunk, group 0 none; two more are for group 1. */
+	/* Group 0 is complete, and group 1 lacks one chunk. */
 	for (uint32_t i = 0; i < 8; i++)
 		place(&at, first + 4 * i);
 	for (uint32_t i = 1; i < 8; i++)

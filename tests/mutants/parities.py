@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Edits of what keeps and sends parity, each of which takes away one check."""
+"""Edits of the code that keeps and sends parity, each of which removes one check."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ MENDER = "core/repair/mender.c"
 
 PARITIES = (
     Mutation(
-        "early parity of no group is dropped once groups are known",
+        "early parity of the wrong length is dropped once groups are known",
         MENDER,
-        "	if (belongs && is_needed(mender, *parity))\n",
-        "	if (is_needed(mender, *parity))\n",
+        "	if (belongs)\n",
+        "",
         "mender_test",
     ),
     Mutation(
@@ -25,8 +25,8 @@ PARITIES = (
     Mutation(
         "early parity does not count as held before it is judged",
         MENDER,
-        "slot->state != MMC_SLOT_EARLY && is_of(slot, parity)",
-        "is_of(slot, parity)",
+        "mender->slots[i].state != MMC_SLOT_EARLY &&\n",
+        "true &&\n",
         "mender_test",
     ),
     Mutation(
@@ -37,10 +37,17 @@ PARITIES = (
         "operation_parity_early_test",
     ),
     Mutation(
-        "a pause in a batch costs its sender no pace",
+        "a batch that is cut short delays the next one by no more",
         "core/flow/turn.c",
-        "					 turn->stop - turn->next);\n	set_pace",
-        "					 turn->nchunks);\n	set_pace",
+        "turn->stop - turn->next);\n	set_pace",
+        "turn->nchunks);\n	set_pace",
+        "turn_open_loop_test",
+    ),
+    Mutation(
+        "the first batch beyond a window keeps the pace of others",
+        "core/flow/turn.c",
+        "	turn->last_batch_chunks = turn->schedule.batch_chunks;\n",
+        "",
         "turn_open_loop_test",
     ),
 )

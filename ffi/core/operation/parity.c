@@ -20,7 +20,7 @@ size_t mmc_op_parity_bytes(const struct mmc_op_config *config, uint32_t nchunks)
 /* What a repair takes for its messages, as the simulator shows. */
 #define MESSAGES_NS (120 * MMC_US_NS)
 
-/* Returns the round trip of a path; a long one as long as nothing is known of it. */
+/* Returns the round trip of a path. One that is not known yet is taken for long. */
 static uint64_t own_trip_ns(const struct mmc_path *path)
 {
 	if (path->shortest_ns > 0)
@@ -143,7 +143,7 @@ static void set_stop(struct mmc_op *op)
 			&op->mender->grouping, op->turn.nchunks, op->turn.next);
 }
 
-/* Notes that a parity chunk has arrived that was sent unasked: its whole span was sent. */
+/* Records that a parity chunk has arrived, before which its whole span was sent. */
 static void hear_parity(struct mmc_op *op, const struct mmc_parity *parity,
 			uint64_t now_ns)
 {
@@ -162,8 +162,8 @@ static void hear_parity(struct mmc_op *op, const struct mmc_parity *parity,
 }
 
 /*
- * Judges the parity that came before this rank had heard that all have entered. What others
- * have asked for counts as unasked: it, too, is sent behind its span.
+ * Judges early parity. Some of it may have been sent to answer NAKs of other ranks, but that
+ * parity follows its span, too.
  */
 static void judge_early(struct mmc_op *op, uint64_t now_ns)
 {

@@ -61,19 +61,15 @@ static bool is_of(const struct mmc_slot *slot, struct mmc_parity parity)
 	       slot->group == parity.group;
 }
 
-static bool is_held_of(const struct mmc_slot *slot, struct mmc_parity parity)
-{
-	return slot->state != MMC_SLOT_EARLY && is_of(slot, parity);
-}
-
-/* Returns how many parity chunks of a group are kept. */
+/* Returns how many parity chunks of a group are kept that are not early. */
 static uint32_t count_held(const struct mmc_mender *mender,
 			   struct mmc_parity parity)
 {
 	uint32_t nheld = 0;
 
 	for (uint32_t i = 0; i < mender->nslots; i++)
-		nheld += is_held_of(&mender->slots[i], parity);
+		nheld += mender->slots[i].state != MMC_SLOT_EARLY &&
+			 is_of(&mender->slots[i], parity);
 	return nheld;
 }
 
@@ -94,21 +90,31 @@ static void drop(struct mmc_mender *mender, struct mmc_parity parity)
 
 /* ---- what arrives -------------------------------------------------------- */
 
-/* Returns whether a parity chunk is of a group, and as long as its chunks are. */
-static bool is_of_group(const struct mmc_mender *mender,
-			struct mmc_parity parity, size_t payload_bytes)
+/* Returns whether a block of `nchunks` may have a parity chunk of these numbers. */
+static bool has_numbers(const struct mmc_grouping *grouping, uint32_t nchunks,
+			struct mmc_parity parity)
 {
-	const struct mmc_grouping *grouping = &mender->grouping;
+	return parity.row < mmc_grouping_rows(grouping) &&
+	       parity.group < mmc_grouping_count(grouping, nchunks);
+}
+
+/*
+ * Writes the group of a parity chunk. Returns false if there is no such group, or if its
+ * chunks are not as long.
+ */
+static bool find_group(const struct mmc_mender *mender,
+		       struct mmc_parity parity, size_t payload_bytes,
+		       struct mmc_group *group)
+{
 	const struct mmc_block block =
 		mmc_layout_block(mender->layout, parity.owner);
-	struct mmc_group group;
 
-	if (parity.row >= mmc_grouping_rows(grouping) ||
-	    parity.group >= mmc_grouping_count(grouping, block.nchunks))
+	if (!has_numbers(&mender->grouping, block.nchunks, parity))
 		return false;
-	group = mmc_grouping_get(grouping, block.nchunks, parity.group);
+	*group = group_of(mender, &block, parity.group);
 	return payload_bytes ==
-	       mmc_layout_block_payload(mender->layout, &block, group.first);
+	       mmc_layout_block_payload(mender->layout, &block,
+					group->first - block.first);
 }
 
 /* Spares one more chunk of a group, if any is missing that is not. */
@@ -142,66 +148,62 @@ static bool is_kept(const struct mmc_mender *mender, struct mmc_parity parity)
 	return false;
 }
 
-/* Returns whether a group lacks more chunks than parity chunks of it are kept. */
-static bool is_needed(const struct mmc_mender *mender, struct mmc_parity parity)
+/* Returns how many more parity chunks of a group can be of use. */
+static uint32_t count_needed(const struct mmc_mender *mender,
+			     struct mmc_parity parity,
+			     const struct mmc_group *group)
 {
-	const struct mmc_block block =
-		mmc_layout_block(mender->layout, parity.owner);
-	const struct mmc_group group = group_of(mender, &block, parity.group);
+	uint32_t nmissing = count_clear(mender->claimed, group);
 
-	return count_held(mender, parity) <
-	       count_clear(mender->claimed, &group);
+	return nmissing - mmc_min_u32(nmissing, count_held(mender, parity));
 }
 
-/* Occupies a free slot with a parity chunk; returns the slot, or that there is none. */
-static int occupy(struct mmc_mender *mender, struct mmc_slot chunk)
+/* Takes a free slot for an early parity chunk; returns its number, or MMC_UNKEPT_FULL. */
+static int occupy(struct mmc_mender *mender, struct mmc_parity parity,
+		  size_t payload_bytes)
 {
 	uint32_t slot = find_free(mender);
 
 	if (slot == mender->nslots)
 		return MMC_UNKEPT_FULL;
-	mender->slots[slot] = chunk;
-	mender->nheld++;
-	return (int)slot;
-}
-
-/* Holds a parity chunk that is needed, and spares a chunk in its place. */
-static void hold(struct mmc_mender *mender, struct mmc_slot *slot,
-		 struct mmc_parity parity)
-{
-	const struct mmc_block block =
-		mmc_layout_block(mender->layout, parity.owner);
-	const struct mmc_group group = group_of(mender, &block, parity.group);
-
-	slot->state = MMC_SLOT_HELD;
-	mender->ready |= count_held(mender, parity) ==
-			 count_clear(mender->claimed, &group);
-	spare(mender, &group);
-}
-
-static struct mmc_slot slot_of(struct mmc_parity parity, size_t payload_bytes)
-{
-	return (struct mmc_slot){
+	mender->slots[slot] = (struct mmc_slot){
 		.owner = parity.owner,
 		.group = parity.group,
 		.row = (uint8_t)parity.row,
 		.state = MMC_SLOT_EARLY,
 		.payload_bytes = (uint32_t)payload_bytes,
 	};
+	mender->nheld++;
+	return (int)slot;
+}
+
+/*
+ * Holds a parity chunk of a group that needs `needed_chunks`, and spares a missing chunk
+ * for it.
+ */
+static void hold(struct mmc_mender *mender, struct mmc_slot *slot,
+		 const struct mmc_group *group, uint32_t needed_chunks)
+{
+	slot->state = MMC_SLOT_HELD;
+	mender->ready |= needed_chunks == 1;
+	spare(mender, group);
 }
 
 int mmc_mender_keep(struct mmc_mender *mender, struct mmc_parity parity,
 		    size_t payload_bytes)
 {
+	struct mmc_group group;
+	uint32_t needed_chunks;
 	int slot;
 
-	if (!is_of_group(mender, parity, payload_bytes))
+	if (!find_group(mender, parity, payload_bytes, &group))
 		return MMC_UNKEPT_FOREIGN;
-	if (!is_needed(mender, parity) || is_kept(mender, parity))
+	needed_chunks = count_needed(mender, parity, &group);
+	if (needed_chunks == 0 || is_kept(mender, parity))
 		return MMC_UNKEPT_USELESS;
-	slot = occupy(mender, slot_of(parity, payload_bytes));
+	slot = occupy(mender, parity, payload_bytes);
 	if (slot >= 0)
-		hold(mender, &mender->slots[slot], parity);
+		hold(mender, &mender->slots[slot], &group, needed_chunks);
 	return slot;
 }
 
@@ -212,19 +214,20 @@ int mmc_mender_keep_early(struct mmc_mender *mender, uint32_t data_chunks,
 	const struct mmc_block block =
 		mmc_layout_block(mender->layout, parity.owner);
 
-	if (parity.row >= mmc_grouping_rows(&grouping) ||
-	    parity.group >= mmc_grouping_count(&grouping, block.nchunks) ||
+	if (!has_numbers(&grouping, block.nchunks, parity) ||
 	    payload_bytes > mmc_layout_block_payload(mender->layout, &block, 0))
 		return MMC_UNKEPT_FOREIGN;
 	if (is_kept(mender, parity))
 		return MMC_UNKEPT_USELESS;
-	return occupy(mender, slot_of(parity, payload_bytes));
+	return occupy(mender, parity, payload_bytes);
 }
 
 bool mmc_mender_judge(struct mmc_mender *mender, uint32_t slot,
 		      struct mmc_parity *parity)
 {
 	struct mmc_slot *early = &mender->slots[slot];
+	struct mmc_group group;
+	uint32_t needed_chunks = 0;
 	bool belongs;
 
 	if (early->state != MMC_SLOT_EARLY)
@@ -232,9 +235,11 @@ bool mmc_mender_judge(struct mmc_mender *mender, uint32_t slot,
 	*parity = (struct mmc_parity){ .owner = early->owner,
 				       .group = early->group,
 				       .row = early->row };
-	belongs = is_of_group(mender, *parity, early->payload_bytes);
-	if (belongs && is_needed(mender, *parity))
-		hold(mender, early, *parity);
+	belongs = find_group(mender, *parity, early->payload_bytes, &group);
+	if (belongs)
+		needed_chunks = count_needed(mender, *parity, &group);
+	if (needed_chunks > 0)
+		hold(mender, early, &group, needed_chunks);
 	else
 		free_slot(mender, early);
 	return belongs;

@@ -7,8 +7,9 @@
  * As many missing chunks of a group as it keeps parity chunks of are *spared*: nobody needs to
  * be asked for them.
  *
- * Others may send parity before this rank knows how the chunks are grouped, since it is the
- * last to hear that all have entered. Such *early* parity is kept, and judged later.
+ * Parity may arrive before this rank knows how chunks are grouped, because its sender heard
+ * sooner that all ranks have entered. Such *early* parity is kept, and judged once the flow
+ * begins.
  */
 #ifndef MMC_CORE_REPAIR_MENDER_H
 #define MMC_CORE_REPAIR_MENDER_H
@@ -25,8 +26,8 @@
 
 enum mmc_slot_state {
 	MMC_SLOT_FREE,
-	MMC_SLOT_EARLY,	  /* its payload is kept, and not judged yet */
-	MMC_SLOT_HELD,	  /* its payload is kept */
+	MMC_SLOT_EARLY, /* its payload is kept, but its group is not known yet */
+	MMC_SLOT_HELD,	/* its payload is kept */
 	MMC_SLOT_MENDING, /* its payload is in use */
 };
 
@@ -103,16 +104,16 @@ int mmc_mender_keep(struct mmc_mender *mender, struct mmc_parity parity,
 		    size_t payload_bytes);
 
 /*
- * Takes a parity chunk that is early: of the grouping only the data chunks of a group are
- * known. Returns the slot that keeps its payload, or an enum mmc_unkept.
+ * Takes an early parity chunk, when only `data_chunks` of the grouping is known. Returns the
+ * slot that keeps its payload, or an enum mmc_unkept.
  */
 int mmc_mender_keep_early(struct mmc_mender *mender, uint32_t data_chunks,
 			  struct mmc_parity parity, size_t payload_bytes);
 
 /*
- * Judges the parity chunk in `slot`, if one is early, now that the grouping is valid: its
- * payload stays there if its group needs it. Returns whether it is of a group, and writes
- * which to `parity`.
+ * Judges the parity chunk in `slot` if it is early, once the grouping is valid: holds it if
+ * its group needs it, and frees the slot otherwise. Returns whether such a group exists; if
+ * so, writes the chunk's numbers to `parity`.
  */
 bool mmc_mender_judge(struct mmc_mender *mender, uint32_t slot,
 		      struct mmc_parity *parity);
