@@ -169,18 +169,26 @@ static void chooses_the_least(void)
 	}
 }
 
+/* Returns a message of `nchunks`, all of which arrive within the time of a repair. */
+static struct mmc_forecast message_of(uint32_t nchunks, uint64_t data_ns,
+				      uint64_t trip_ns, double loss)
+{
+	return (struct mmc_forecast){
+		.data_ns = data_ns,
+		.trip_ns = trip_ns,
+		.block_chunks = nchunks,
+		.tail_chunks = nchunks,
+		.nreceivers = 1,
+		.loss = share(loss),
+		.run_chunks = 1,
+	};
+}
+
 /* Over a long link parity pays, over a short one or without losses it does not. */
 static void parity_pays_over_long_links(void)
 {
-	struct mmc_forecast forecast = {
-		.data_ns = 24 * MMC_MS_NS,
-		.trip_ns = 25 * MMC_MS_NS,
-		.block_chunks = 2083,
-		.tail_chunks = 2083,
-		.nreceivers = 1,
-		.loss = share(0.001),
-		.run_chunks = 1,
-	};
+	struct mmc_forecast forecast =
+		message_of(2083, 24 * MMC_MS_NS, 25 * MMC_MS_NS, 0.001);
 
 	CHECK_EQ(mmc_forecast_parity(&forecast, 32, 4), 2);
 	CHECK_EQ(mmc_forecast_parity(&forecast, 32, 0), 0);
@@ -196,22 +204,14 @@ static void parity_pays_over_long_links(void)
 	CHECK_EQ(mmc_forecast_parity(&forecast, 32, 4), 0);
 }
 
-/* A fraction of a microsecond of repairs counts, where parity takes less than that. */
+/* Repairs that cost less than a microsecond count, too: the parity here costs less still. */
 static void short_times_count(void)
 {
-	const struct mmc_forecast forecast = {
-		.data_ns = 5 * MMC_US_NS,
-		.trip_ns = 180 * MMC_US_NS,
-		.block_chunks = 16,
-		.tail_chunks = 16,
-		.nreceivers = 1,
-		.loss = share(0.0005),
-		.run_chunks = 1,
-	};
-
+	const struct mmc_forecast forecast =
+		message_of(16, 5 * MMC_US_NS, 180 * MMC_US_NS, 0.0005);
 	uint64_t repeat_ns = mmc_forecast_repeat_ns(&forecast);
 
-	/* Each of 16 chunks costs half of 90 ns as a mean. */
+	/* The mean repair time of each chunk is 90 ns, of which half counts. */
 	CHECK(repeat_ns > 5 * MMC_US_NS + 700);
 	CHECK(repeat_ns < 5 * MMC_US_NS + 740);
 	CHECK_EQ(mmc_forecast_parity(&forecast, 16, 1), 1);

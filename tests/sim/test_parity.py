@@ -31,8 +31,8 @@ def counted(result: sim.Plain) -> list[int]:
 def test_parity_saves_a_round_trip(delay_ms: int, saved_ms: int) -> None:
     """With parity the losses of a long link cost no round trip, and without it one.
 
-    A root that is late sends before others have heard that all have entered. Ranks that
-    hear of it last then need half a round trip in any case.
+    A late root sends before all others have heard that all ranks have entered. The last
+    rank to hear that loses half a round trip anyway, so parity saves less.
     """
     trip_ns = 100 * MS
     spec = {
@@ -55,8 +55,8 @@ def test_parity_saves_a_round_trip(delay_ms: int, saved_ms: int) -> None:
     assert coded["time_ns"] + saved_ms * MS <= repeated["time_ns"]
 
 
-def test_parity_takes_its_own_time_and_no_more() -> None:
-    """Parity delays no data, not even where windows are full and reports late."""
+def test_parity_takes_no_longer_than_its_bytes() -> None:
+    """Parity adds only the time of its bytes, if windows are full and reports late."""
     ns_of_a_byte = 80
     spec = {
         "nranks": 8,

@@ -35,7 +35,7 @@ def test_cases() -> None:
 
 
 def test_names(capsys: pytest.CaptureFixture[str]) -> None:
-    """Names may be written in any case, and what does not exist is refused."""
+    """Names may be written in any case; unknown names are refused."""
     words = ["--collectives", "allgather,Posted-Message", "--contenders", "AUTO,bbr"]
     options = distance.arguments(words)
     assert options.collectives == ["Allgather", "posted-message"]

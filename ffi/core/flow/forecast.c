@@ -70,7 +70,7 @@ static bool chances(uint32_t n, uint32_t each, uint32_t *more)
 /* More trips make no difference to what costs least. */
 #define TRIPS_MAX 32
 
-/* Without these bits a trip of a second can be multiplied with a number of trips. */
+/* The low bits of a trip's time that are dropped, so that its product with TRIPS_MAX fits. */
 #define TRIP_DROPPED_BITS 6
 
 /*
@@ -98,7 +98,8 @@ static uint64_t trips_ns(const struct mmc_forecast *forecast, uint64_t n,
 
 /*
  * Returns the part `share`, in units of 2^-32 and at most a few dozen, of a time of at most
- * a month. Fewer bits suffice than the share has, and than a time above a quarter of an hour.
+ * a month. Low bits of the share, and of a time above 18 minutes, are dropped: the product
+ * would not fit.
  */
 static uint64_t part_ns(uint64_t time_ns, uint64_t share)
 {
