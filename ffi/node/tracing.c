@@ -40,6 +40,14 @@ static void end_wait(struct mmc_node_tracing *tracing)
 	tracing->wait.kind = 0;
 }
 
+/* Returns whether a wait for some rank to enter `request` is not over. */
+static bool awaits_entry(const struct mmc_node_tracing *tracing,
+			 const struct mmc_node_request *request)
+{
+	return tracing->wait.kind != 0 && tracing->waiting == request &&
+	       tracing->wait.detail == MMC_TRACE_ENTRY;
+}
+
 /* Begins the wait that a sleep is a part of, or goes on with it. */
 static void begin_wait(struct mmc_node_tracing *tracing,
 		       const struct mmc_node_sleep *sleep)
@@ -81,6 +89,17 @@ void mmc_node_tracing_slept(struct mmc_node_stream *stream,
 		stream->first->entered_ns = now_ns;
 }
 
+void mmc_node_tracing_entered(struct mmc_node_stream *stream)
+{
+	struct mmc_node_tracing *tracing = stream->tracing;
+
+	if (!awaits_entry(tracing, stream->first))
+		return;
+	stream->first->entered_ns = mmc_clock_now_ns();
+	tracing->wait.end_ns = stream->first->entered_ns;
+	end_wait(tracing);
+}
+
 /* Adds a stage of an operation. */
 static void add_stage(const struct mmc_node_request *request,
 		      enum mmc_trace_stage stage, uint64_t begin_ns,
@@ -105,6 +124,7 @@ void mmc_node_tracing_finish(const struct mmc_node_request *request)
 	struct mmc_node_tracing *tracing = request->stream->tracing;
 	const struct mmc_operation *operation = &request->operation;
 	uint64_t now_ns = mmc_clock_now_ns();
+	uint64_t entered_ns = request->entered_ns;
 	const struct mmc_trace_event event = {
 		.begin_ns = request->put_ns,
 		.end_ns = now_ns,
@@ -120,17 +140,18 @@ void mmc_node_tracing_finish(const struct mmc_node_request *request)
 		.detail = (uint8_t)operation->kind,
 	};
 
+	if (awaits_entry(tracing, request))
+		entered_ns = tracing->wait.end_ns = now_ns;
 	if (tracing->waiting == request)
 		end_wait(tracing);
 	/* Put before the stream was traced: nothing is known of its time. */
 	if (request->put_ns == 0)
 		return;
 	/* An operation for whose entry nobody had to wait is not divided. */
-	if (request->entered_ns != 0) {
+	if (entered_ns != 0) {
 		add_stage(request, MMC_TRACE_ENTRY, request->put_ns,
-			  request->entered_ns);
-		add_stage(request, MMC_TRACE_PIECES, request->entered_ns,
-			  now_ns);
+			  entered_ns);
+		add_stage(request, MMC_TRACE_PIECES, entered_ns, now_ns);
 	}
 	mmc_trace_add(tracing->trace, &event);
 }

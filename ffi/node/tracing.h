@@ -44,6 +44,12 @@ void mmc_node_tracing_put(struct mmc_node_request *request);
 void mmc_node_tracing_slept(struct mmc_node_stream *stream,
 			    const struct mmc_node_sleep *sleep);
 
+/*
+ * Records that all ranks that a caller awaited have entered the operation in flight, if it
+ * slept before they had. They may have entered between two sleeps.
+ */
+void mmc_node_tracing_entered(struct mmc_node_stream *stream);
+
 /* Records the end of a request of a traced stream. */
 void mmc_node_tracing_finish(const struct mmc_node_request *request);
 

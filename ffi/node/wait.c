@@ -179,6 +179,8 @@ void mmc_node_sleep(struct mmc_node_stream *stream, uint64_t limit_ns)
 		       stream->slept_at == whom.npieces;
 	bool sleeps;
 
+	if (whom.entered && stream->tracing != NULL)
+		mmc_node_tracing_entered(stream);
 	if (mmc_node_leads(stream) && mmc_node_is_forwarding(stream)) {
 		mmc_node_await_arrival(stream,
 				       mmc_min_u64(limit_ns, LEADER_NS));

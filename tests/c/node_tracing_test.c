@@ -65,11 +65,15 @@ static void nobody_waits(void)
 	close_traced();
 }
 
-/* A member waits for one that is late: a wait for it, and the entry as a stage. */
+/*
+ * A member waits for one that is late: a wait for it, and the entry as a stage. The entry
+ * goes on until the late member has entered, though the last sleep ended before.
+ */
 static void a_late_member(void)
 {
 	struct mmc_node_request *first;
 	struct mmc_node_request *second;
+	uint64_t entered_ns;
 	uint64_t nadded;
 
 	open_traced();
@@ -94,6 +98,9 @@ static void a_late_member(void)
 	CHECK_EQ(events[2].end_ns, events[3].end_ns);
 	CHECK(events[0].begin_ns >= events[1].begin_ns &&
 	      events[0].end_ns <= events[1].end_ns);
+	entered_ns = events[1].end_ns;
+	CHECK_EQ(mmc_trace_read(traces[1], events, &nadded), 1);
+	CHECK(events[0].begin_ns < entered_ns);
 	close_traced();
 }
 
