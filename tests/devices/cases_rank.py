@@ -277,6 +277,7 @@ def a_copy_fails_on_one_rank() -> None:
     comm, driver = opened(), arrays.open_driver()
     array = made(driver, 1000, RANK)
     comm.Bcast(array)
+    WORLD.Barrier()  # the failure ends what rank 1 has not completed
     if RANK == 0:
         driver.library.device_break(700)
     expected = "CUDA: .*CUDA_ERROR_ILLEGAL_ADDRESS" if RANK == 0 else "rank 0"
