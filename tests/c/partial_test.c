@@ -90,7 +90,7 @@ static void *look_at_ranges(void *argument)
 /* Takes the blocks as they land, and reads each. */
 static void take_blocks(struct job *job)
 {
-	uint32_t seen = 0, first, rank, again;
+	uint32_t seen = 0, first = 0, rank, again;
 
 	for (uint32_t i = 0; i < job->nblocks; i++) {
 		int rv;
