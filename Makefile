@@ -18,14 +18,14 @@ TEST_PACKAGES := $(PACKAGES) clang libclang-rt-14-dev valgrind \
 
 # The guest, a virtual machine that has RDMA for the tests in tests/verbs, occupies one
 # processor. Its tests run in parallel with others that need no exact timing: all these
-# are BESIDE. The remaining tests measure time: they come first, one after the other,
-# while the guest's kernel is being built.
-BESIDE := $(addprefix tests/, devices verbs firmware model mutants structure packages unit fabric peers sim programs training \
-	upstream foreign test_c.py test_fuzz.py test_documented.py)
+# are BESIDE, the largest groups first. The remaining tests measure time: they come
+# first, one after the other, while the guest's kernel is being built.
+BESIDE := $(addprefix tests/, verbs firmware mutants structure packages test_c.py test_fuzz.py \
+	sim unit training upstream devices programs model fabric peers foreign test_documented.py)
 define TESTS
 	@$(PY) -m pytest -q $(EXTENT) tests $(addprefix --ignore=,$(BESIDE)); first=$$?; \
 	CMAKE_BUILD_PARALLEL_LEVEL=1 $(PY) -m pytest -q $(EXTENT) $(BESIDE) \
-		--numprocesses=2 --dist=loadscope && exit $$first
+		--numprocesses=2 --dist=loadscope --no-loadscope-reorder && exit $$first
 endef
 
 # What more than the tests of 25 minutes runs: --slow (CI), or --long.

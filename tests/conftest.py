@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 import support
 
+# The rooms and files whose tests build C programs below build/.
+BUILDERS = {"firmware", "mutants", "packages", "structure", "test_c.py", "test_fuzz.py"}
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options that choose which tests run, and on what."""
@@ -50,15 +53,21 @@ def pytest_ignore_collect(
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Return a scheduler with two groups: the tests in the guest, and all others.
+    """Return a scheduler that has the tests of a group run one by one.
 
-    The tests of a group run one by one. With two workers the groups run in parallel.
+    The tests in the guest are a group, and so are those that build C programs in the
+    same folders. Of the other tests, each file is one. Two workers begin with two
+    groups, and who has finished takes the next one.
     """
     from xdist.scheduler import LoadScopeScheduling
 
     class Groups(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "guest" if nodeid.startswith("tests/verbs/") else "others"
+            file = nodeid.partition("::")[0]
+            room = file.split("/")[1]
+            if room in BUILDERS:
+                return "builders"
+            return "guest" if room == "verbs" else file
 
     return Groups(config, log)
 
@@ -66,15 +75,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Skip slow tests and those marked ``long`` unless an option includes them."""
+    """Skip tests that are listed or marked unless an option includes them."""
     if config.getoption("--long"):
         return
-    slow = set() if config.getoption("--slow") else {*support.slow_tests()}
+    long = {*support.listed_tests("long")}
+    slow = set() if config.getoption("--slow") else {*support.listed_tests("slow")}
     for item in items:
-        name = item.nodeid.partition("[")[0]
-        if item.get_closest_marker("long"):
+        names = {item.nodeid, item.nodeid.partition("[")[0]}
+        if names & long or item.get_closest_marker("long"):
             item.add_marker(pytest.mark.skip(reason="long: needs --long"))
-        elif name in slow or item.nodeid in slow:
+        elif names & slow:
             item.add_marker(pytest.mark.skip(reason="slow: needs --slow"))
 
 

@@ -38,9 +38,9 @@ def choose_seed() -> int:
     return int(os.environ.setdefault("MPIMCAST_TEST_SEED", str(int(time.time()))))
 
 
-def slow_tests() -> list[str]:
-    """Return the tests of ``tests/slow.txt``, by their names in pytest."""
-    lines = (ROOT / "tests/slow.txt").read_text(encoding="utf-8").splitlines()
+def listed_tests(name: str) -> list[str]:
+    """Return the tests of ``tests/<name>.txt``, by their names in pytest."""
+    lines = (ROOT / f"tests/{name}.txt").read_text(encoding="utf-8").splitlines()
     return [line for line in lines if not line.startswith("#")]
 
 
