@@ -56,8 +56,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     """Return a scheduler that has the tests of a group run one by one.
 
     The tests in the guest are a group, and so are those that build C programs in the
-    same folders. Of the other tests, each file is one. Two workers begin with two
-    groups, and who has finished takes the next one.
+    same folders. Each other file is a group of its own. Two workers begin with two
+    groups, and a worker that has finished one takes the next.
     """
     from xdist.scheduler import LoadScopeScheduling
 

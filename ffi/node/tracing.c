@@ -85,8 +85,6 @@ void mmc_node_tracing_slept(struct mmc_node_stream *stream,
 	tracing->wait.amount +=
 		now_ns - mmc_max_u64(sleep->begin_ns, tracing->wait.begin_ns);
 	tracing->wait.count++;
-	if (!sleep->entered)
-		stream->first->entered_ns = now_ns;
 }
 
 void mmc_node_tracing_entered(struct mmc_node_stream *stream)

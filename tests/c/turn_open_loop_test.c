@@ -72,6 +72,18 @@ static void keeps_the_pace_of_others(void)
 }
 
 /*
+ * Opens a sender of three chains whose window is full, and from which nothing has been
+ * drained for long. Returns the chunks of a batch.
+ */
+static uint32_t open_waiting(struct sender *at)
+{
+	sender_open(at, 0, 3, 3000, 3, 100);
+	send_all(at);
+	at->now_ns += 50 * MMC_MS_NS;
+	return at->schedule.batch_chunks;
+}
+
+/*
  * A batch that is cut short, since parity goes first, delays the next one by no more than it
  * is long: a chain with parity keeps the pace of the others.
  */
@@ -79,13 +91,9 @@ static void keeps_pace_in_spite_of_pauses(void)
 {
 	for (uint32_t span = 10; span <= 100; span += 9) {
 		struct sender at;
-		uint32_t batch;
+		uint32_t batch = open_waiting(&at);
 		uint32_t nsent = 0;
 
-		sender_open(&at, 0, 3, 3000, 3, 100);
-		batch = at.schedule.batch_chunks;
-		send_all(&at);
-		at.now_ns += 50 * MMC_MS_NS;
 		for (uint32_t i = 0; i < 2000; i++) {
 			at.turn.stop = (at.turn.next / span + 1) * span;
 			nsent += send_at_pace(&at, i, 0);
@@ -100,13 +108,9 @@ static void keeps_pace_in_spite_of_pauses(void)
 static void waits_for_a_batch_of_others(void)
 {
 	struct sender at;
-	uint32_t batch;
+	uint32_t batch = open_waiting(&at);
 	uint32_t i = 0;
 
-	sender_open(&at, 0, 3, 3000, 3, 100);
-	batch = at.schedule.batch_chunks;
-	send_all(&at);
-	at.now_ns += 50 * MMC_MS_NS;
 	while (send_at_pace(&at, i, 0) == 0 && CHECK(i < 2 * batch))
 		i++;
 	CHECK(i + 1 >= batch);
