@@ -45,7 +45,7 @@ struct mmc_node_request {
 	uint32_t nread;	 /* the stream's cursors at the last look */
 	uint32_t nfilled;
 	uint64_t put_ns;      /* when it was put, if its stream is traced */
-	uint64_t entered_ns;  /* likewise, when it last waited for an entry */
+	uint64_t entered_ns;  /* if traced: when those it awaited had entered */
 	uint64_t start_ns;    /* 0: nobody has waited for it yet */
 	uint64_t observed_ns; /* when a waiter last looked at the clock */
 	uint64_t stalled_ns;  /* observed time since anything has moved */
