@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,6 +104,17 @@ def run(
         shown = " ".join(map(str, command))
         pytest.fail(f"exit status {code} of: {shown}\n{output}", pytrace=False)
     return output
+
+
+def last_json(output: str) -> dict[str, Any]:
+    """Return the last JSON object that has a line of its own in a job's output.
+
+    Other ranks' log messages may follow it: no order holds between ranks, or between
+    their standard output and their standard error.
+    """
+    lines = [line for line in output.splitlines() if line[:1] == "{"]
+    found: dict[str, Any] = json.loads(lines[-1])
+    return found
 
 
 def run_unchecked(

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -37,7 +36,7 @@ def test_programs(
             ],
             limit_s=LIMIT_S,
         )
-        told = json.loads(said.splitlines()[-1])
+        told = support.last_json(said)
         assert told["programs"] >= count
         # Some ranks changed the order, most collectives multicast, some data was lost.
         assert told["moved"] > 0

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import Any
 
@@ -254,7 +253,7 @@ def test_programs(guest: Guest, seed: int) -> None:
     _, command = job(guest, len(places), wrap=on_hosts(places))
     command[-2:] = [PLAY, str(count), str(seed), "verbs"]
     said = guest.run(command, limit_s=200, cwd=support.ROOT)
-    told = json.loads(said.splitlines()[-1])
+    told = support.last_json(said)
     assert told["programs"] >= count
     assert told["proxied"] > 0
     assert told["epochs"] > count
