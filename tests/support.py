@@ -109,10 +109,12 @@ def run(
 def last_json(output: str) -> dict[str, Any]:
     """Return the last JSON object that has a line of its own in a job's output.
 
-    Other ranks' log messages may follow it: no order holds between ranks, or between
-    their standard output and their standard error.
+    Other ranks' log messages may follow it, since the outputs of ranks have no order.
+    If there is no object, fail the test.
     """
     lines = [line for line in output.splitlines() if line[:1] == "{"]
+    if not lines:
+        pytest.fail(f"the job has printed no JSON object:\n{output}", pytrace=False)
     found: dict[str, Any] = json.loads(lines[-1])
     return found
 
